@@ -29,6 +29,7 @@ from clustergate.cli.ab import named_contenders, sizes_of
 from clustergate.cli.selection import named_run
 from clustergate.core import store
 from clustergate.core.figures import samples_of
+from clustergate.core.files.stored import encode
 from clustergate.core.model import (
     METRICS,
     BadRequest,
@@ -39,10 +40,12 @@ from clustergate.core.model import (
 )
 from clustergate.core.paths import checkout
 from clustergate.core.reasons import in_words
+from clustergate.launch.plan import LOG, Launched
 from clustergate.machine.others import Watch
 from clustergate.report import ab as report
 from clustergate.run import contest
 from clustergate.run.contest import number_of_jobs
+from clustergate.run.execute import UnderWay
 from clustergate.sites import choice
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition
@@ -56,6 +59,7 @@ from clustergate.studies.ab.contenders import parse_contender
 from clustergate.studies.ab.deciding import Decider
 from clustergate.studies.ab.gathering import comparable_samples, complaints_of, jobs_of, unspent_s
 from clustergate.studies.ab.results import (
+    Compared,
     Standings,
     as_record,
     display_names,
@@ -132,6 +136,11 @@ def all_of(*found: CaseRecord, count: int) -> Standings:
     pairs = itertools.combinations(range(count), 2)
     jobs = {(x, y): jobs_of(found, (sides[x], sides[y])) for x, y in pairs}
     return judge_jobs([STACKS[side] for side in sides], jobs)
+
+
+def with_comparison(of: Compared, **more: Any) -> Compared:
+    """Return a figure with its comparison changed."""
+    return dataclasses.replace(of, comparison=dataclasses.replace(of.comparison, **more))
 
 
 def changed(of: Standings, curve: Any, **more: Any) -> Standings:
@@ -211,7 +220,8 @@ def test_the_advice_says_what_to_take_and_for_which_messages_not():
         "Take Intel MPI, unless your programs mostly exchange messages of 128 KiB and more."
     )
     (second, first) = said.lines[:2]
-    assert first.startswith("Intel MPI is faster in 11 of 15: PingPong and Bcast up to 1 KiB (1.")
+    told = r"Intel MPI is faster in 11 of 15: PingPong and Bcast up to 1 KiB \(1\.\d+ to "
+    assert re.match(told + r"\S+ x, \S+ to \S+ us\)", first)
     assert "; Alltoall at all sizes (1.4" in first
     assert second.startswith("MVAPICH2 is faster in 4 of 15: PingPong and Bcast from 128 KiB (1.")
 
@@ -327,9 +337,19 @@ def test_contenders_are_called_as_people_call_them(
 
 
 def undecided() -> list[CaseRecord]:
+    return noisy({"Bcast": [1.0] * 5})
+
+
+def noisy(factors: dict[str, list[float]], since: int = 0) -> list[CaseRecord]:
+    """Return the records of A and B, whose noise nobody sees through from the size ``since`` on."""
     noise = np.exp(0.3 * np.random.default_rng(3).normal(size=20))
-    a, b = records({"Bcast": [1.0] * 5})
-    moved = [dataclasses.replace(s, value=s.value * noise[s.order // 2]) for s in b.samples]
+    a, b = records(factors)
+    moved = [
+        dataclasses.replace(s, value=s.value * noise[s.order // 2])
+        if int(s.conditions["bytes"]) >= SIZES[since]
+        else s
+        for s in b.samples
+    ]
     return [a, dataclasses.replace(b, samples=moved)]
 
 
@@ -341,6 +361,13 @@ def test_what_cannot_be_told_has_a_bound_and_is_not_called_equal():
         "So far nothing tells MVAPICH2 and Intel MPI apart in any of 5 results."
     )
     assert re.fullmatch(r"5 undecided, they differ by less than 1\.\d\d x\.", said.lines[0])
+    (curve,) = result.pairs[0, 1].curves
+    wide = [*curve.figures]
+    wide[0] = with_comparison(wide[0], high=29.0)
+    loose = changed(result, dataclasses.replace(curve, figures=wide))
+    # That a result differs by less than 29 times tells nobody which library to take.
+    bound = r"5 undecided, 4 of them differ by less than 1\.\d\d x\."
+    assert re.fullmatch(bound, advice.advice_of(loose).lines[0])
     (step,) = said.next_steps
     told = r"\d+ min would probably decide 5 of the 5 undecided results: `clustergate ab MVAPICH2 "
     assert re.match(told + r"'Intel MPI' --rounds \d+ --budget \d+m`", step)
@@ -373,6 +400,11 @@ def test_an_advice_needs_more_results_than_are_open():
     assert " ~ UNDECIDED. So far faster: Intel MPI in 1" in screen(result)
     assert "enough for a decision" not in said.next_steps[0]
     assert report.exit_status(result) == 0
+    # Of a quarter of the results a person takes it, knowing how many are open.
+    some = judged(*noisy({"Allreduce": [0.5, 0.5, 1.0, 1.0, 1.0]}, since=2))
+    assert advice.advice_of(some).sentence == (
+        "Take Intel MPI for now: faster in 2 of 5 results, slower in none; 3 are undecided."
+    )
 
 
 @pytest.mark.parametrize(
@@ -394,12 +426,7 @@ def test_what_would_settle_the_rest_is_told_with_its_time(
     result = judged(*records({"Bcast": [1.0] * 5}))
     (curve,) = result.pairs[0, 1].curves
     open_ = [
-        dataclasses.replace(
-            figure,
-            comparison=dataclasses.replace(
-                figure.comparison, verdict=Relation.INCONCLUSIVE, further_launches=more
-            ),
-        )
+        with_comparison(figure, verdict=Relation.INCONCLUSIVE, further_launches=more)
         for figure, more in zip(curve.figures, further, strict=False)
     ]
     curve = dataclasses.replace(curve, figures=open_)
@@ -965,7 +992,7 @@ def said_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[float]
     monkeypatch.setattr(contest, "manifest_of", lambda one, state: Manifest(one.stack, "wheels"))
     monkeypatch.setattr(contest, "require_program", lambda wanted, one, state: None)
     monkeypatch.setattr(contest, "state_here", lambda stacks: {})
-    monkeypatch.setattr(contest, "measure", lambda call, say: say("running") or [])
+    monkeypatch.setattr(contest, "measure", lambda call, say, under_way: say("running") or [])
 
     def told(seconds: float) -> list[str]:
         a, b = parse_contender("mpich"), parse_contender("openmpi")
@@ -977,13 +1004,34 @@ def said_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[float]
     return told
 
 
+@pytest.mark.parametrize(
+    ("launches", "far", "left_s"),
+    [
+        (0, "round 1", 0.0),
+        (3, "round 2", 9 * 6.0),
+        (8, "round 5", 6 * 4.0),
+        # The budget outlasts the rounds without which nothing is decided.
+        (40, "round 21", 100.0 - 2.0 * 40),
+    ],
+)
+def test_the_round_that_runs_is_read_from_the_jobs_log(tmp_path, launches, far, left_s):
+    assert contest._round_under_way(tmp_path, 2, 100.0) == UnderWay()
+    job = tmp_path / "local" / "AbImbCheck" / "job"
+    job.mkdir(parents=True)
+    made = (Launched("ab"[k % 2], k // 2, 0, Launch(k, 0.0, 2.0)) for k in range(launches))
+    (job / LOG).write_text("".join(f"{json.dumps(encode(one))}\n" for one in made))
+    now = contest._round_under_way(tmp_path, 2, 25.0 if launches < 40 else 100.0)
+    assert now.far == far
+    assert now.left_s == pytest.approx(left_s)
+
+
 def test_contender_without_the_benchmark_refused_before_launch(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It began with a warning, ran a job that was skipped, and ended with two sentences more."""
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     monkeypatch.setattr(contest, "provide_each", lambda requests, say: [])
-    monkeypatch.setattr(contest, "measure", lambda call, say: pytest.fail("it was launched"))
+    monkeypatch.setattr(contest, "measure", lambda *_, **__: pytest.fail("it was launched"))
     there = {"IMB-MPI1": Program("/x/IMB-MPI1")}
     write_manifest(tmp_path, Manifest("mpich", "wheels", launcher="/x/mpirun", programs=there))
     lacks = {name: Program(unavailable="no network") for name in ("IMB-MPI1", "IMB-RMA")}

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,7 @@ from clustergate.core.texts import ProgressLine
 from clustergate.launch.disturbance import NODE_SHARED
 from clustergate.run import execute as execution
 from clustergate.run import resuming
-from clustergate.run.execute import Pace, execute
+from clustergate.run.execute import Pace, UnderWay, execute
 from clustergate.run.reframe import Call, call_for, command, listed_checks, step_of, with_stacks
 from clustergate.sites import configs
 from clustergate.sites.schedulers import scheduler_of
@@ -46,10 +47,10 @@ def test_other_lines_are_no_steps(line):
     assert step_of(line) is None
 
 
-def told_by(call: Call) -> list[str]:
+def told_by(call: Call, under_way: Callable[[], UnderWay] | None = None) -> list[str]:
     """Return what is said while a run succeeds, without how long cases took."""
     told: list[str] = []
-    assert execute(call, told.append) == 0
+    assert execute(call, told.append, under_way=under_way) == 0
     return [re.sub(r"\(\d+ s; ", "(", sentence) for sentence in told]
 
 
@@ -239,6 +240,30 @@ def test_a_job_in_the_queue_is_not_told_to_run(tmp_path, monkeypatch):
         "[ RUN      ]",
         "[       OK ]",
     ]
+
+
+def test_contenders_that_take_turns_show_their_rounds(tmp_path, monkeypatch):
+    """ "0 of 1 done" stood there for five minutes, with the name of one of the contenders."""
+    monkeypatch.setattr(execution, "_ASKED_EVERY_S", 0.01)
+    rounds = iter([UnderWay(), UnderWay("round 1"), UnderWay("round 1"), UnderWay("round 2", 60.0)])
+    last = tmp_path / "last"
+
+    def far() -> UnderWay:
+        one = next(rounds, UnderWay("round 2", 60.0))
+        last.touch() if one.left_s else None
+        return one
+
+    script = (
+        "echo '[ RUN      ] AbImbCheck %process_count=2 /be2cd3ab @local:node+mpich'\n"
+        f"while [ ! -e {last} ]; do sleep 0.01; done; sleep 0.1\n"
+        "echo '[       OK ] (1/1) AbImbCheck %process_count=2 /be2cd3ab @local:node+mpich'"
+    )
+    words = ["/bin/sh", "-c", script]
+    call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
+    said = told_by(call, far)
+    assert said[:2] == ["running IMB (2 processes)", "round 1 of IMB (2 processes)"]
+    assert said[2].startswith("round 2 of IMB (2 processes), all done by about ")
+    assert said[3:] == ["IMB (2 processes): ran (1 of 1)"]
 
 
 def test_a_stack_is_named_as_it_is():

@@ -17,7 +17,7 @@ from clustergate.core.notation import counted, interval, rounded
 from clustergate.core.texts import duration
 from clustergate.judge.assembly import removed_variables
 from clustergate.report import console, page, plots
-from clustergate.report.answer import BAD, GOOD, OPEN, Answer
+from clustergate.report.answer import BAD, GOOD, OPEN, Answer, briefly
 from clustergate.report.page import BETTER, LOGARITHMIC, Sketch
 from clustergate.report.summary import BUSY, Cause, FirstScreen
 from clustergate.stats.comparison import Comparison, Relation
@@ -60,7 +60,7 @@ def exit_status(of: Standings, failures: Sequence[str] = ()) -> int:
 def answer_of(of: Standings, said: Advice, failures: Sequence[str] = ()) -> Answer:
     """Return the answer of a comparison: ``GOOD`` only if its exit status is 0."""
     if failures:
-        return Answer(BAD, "NOT ALL COMPARED", f"{failures[0]}.", Verdict.INVALID)
+        return Answer(BAD, "NOT ALL COMPARED", f"{briefly(failures[0])}.", Verdict.INVALID)
     decided = said.word in (advice.DECIDED, advice.DEPENDS, advice.EQUAL)
     mark = GOOD if decided and not exit_status(of) else OPEN
     return Answer(mark, said.word, said.sentence, Verdict.INCONCLUSIVE)

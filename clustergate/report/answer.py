@@ -6,6 +6,7 @@ before what nobody could judge, and that before what is as it was.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ from clustergate.judge.confirmation import AGAIN
 from clustergate.judge.judging import exit_status
 
 GOOD, OPEN, BAD = "✓", "~", "✗"
+_LONG = 60
+_DETAILS = re.compile(r" \(.*\)|; .*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,11 @@ def answer_of(run: Run, status: int) -> Answer:
         sentence = f"{whys or 'It'} could not be judged, which --strict does not let pass."
         return Answer(OPEN, "NOT JUDGED", sentence, Verdict.INCONCLUSIVE)
     return _met(run) or _good(run)
+
+
+def briefly(sentence: str) -> str:
+    """Return a sentence that is long without what it has in brackets, and without its remedy."""
+    return _DETAILS.sub("", sentence) if len(sentence) > _LONG else sentence
 
 
 def own_expectations(run: Run) -> list[ExpectationStanding]:

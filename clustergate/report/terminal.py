@@ -23,6 +23,7 @@ from clustergate.machine.peaks import OF_ALL_CORES
 from clustergate.report.answer import (
     Answer,
     answer_of,
+    briefly,
     is_bound,
     is_too_busy,
     results,
@@ -286,9 +287,10 @@ def _notes(run: Run, answer: Answer) -> list[str]:
         del untold[place]
     if is_too_busy(run.cases):
         untold = [one for one in untold if one.what not in (DOUBT, BUSY)]
-    briefly = {case.reason: case.reasons[0].without_remedy for case in run.cases if case.reasons}
+    stated = {case.reason: case.reasons[0].without_remedy for case in run.cases if case.reasons}
     lines = [
-        f"{one.where} was not run: {briefly.get(one.short, one.short)}. `clustergate doctor` helps"
+        f"{one.where} was not run: {briefly(stated.get(one.short, one.short))}. "
+        "`clustergate doctor` helps"
         if one.css == "unavailable"
         else str(one)
         for one in untold[:CAUSES_SHOWN]

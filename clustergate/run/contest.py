@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from clustergate.benchmarks.descriptor import AbCheck, Sweep
@@ -20,9 +21,10 @@ from clustergate.core.texts import clock
 from clustergate.judge.assembly import CASE_FAILED
 from clustergate.judge.history.listing import keep_made
 from clustergate.judge.history.node_states import NODE_STATE
+from clustergate.launch.plan import LOG, read_log
 from clustergate.launch.stopping import launches_s
 from clustergate.machine.others import Watch
-from clustergate.run.execute import measure
+from clustergate.run.execute import UnderWay, measure
 from clustergate.run.prepare import are_here, require_options, state_here
 from clustergate.run.reframe import call_for, with_checks, with_settings
 from clustergate.sites import configs as sites
@@ -31,6 +33,7 @@ from clustergate.sites.description import Partition
 from clustergate.sites.shape import Shape
 from clustergate.stacks.golden import builds as golden
 from clustergate.stacks.set_up import NotSetUp, error_of, provide_each
+from clustergate.stats.rounds import FEWEST as FEWEST_ROUNDS
 from clustergate.studies.ab.contenders import Named, manifest_of, require_known
 from clustergate.studies.ab.variables import unknown_to
 
@@ -132,7 +135,8 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     said = f"{who}: {each} of launches, done by {first}"
     say(f"{said}, or, to finish ten rounds, by {last}" if last != first else said)
     watch = Watch(say)
-    outcomes = measure(call, watch.say)
+    far = partial(_round_under_way, store.stage_folder(run_id), len(contest.contenders), shortest_s)
+    outcomes = measure(call, watch.say, under_way=far)
     if are_here(described.partitions):
         for sentence in watch.sentences():
             say(sentence)
@@ -241,6 +245,18 @@ def jobs_by_partition(
         for one in partitions
         if stack in one.stacks
     ]
+
+
+def _round_under_way(stage: Path, contenders: int, seconds: float) -> UnderWay:
+    """Return which round the job that began last is in, and how long it may still take."""
+    began = {path: path.stat().st_mtime for path in stage.rglob(LOG)}
+    if not began:
+        return UnderWay()
+    launches = read_log(max(began, key=began.__getitem__).parent).launches
+    spent_s = sum(made.launch.seconds for made in launches)
+    whole = len(launches) // contenders
+    fewest_s = (FEWEST_ROUNDS - whole) * spent_s / max(whole, 1)
+    return UnderWay(f"round {whole + 1}", max(fewest_s, seconds - spent_s, 0.0) * (whole > 0))
 
 
 def _settings(contest: Contest, seconds: float) -> dict[str, str]:

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -36,6 +37,17 @@ _ASKED_EVERY_S = 5.0
 _LOOKED_AT = "ran, and some figure looks slow or wrong"
 
 
+@dataclass(frozen=True)
+class UnderWay:
+    """How ``far`` a case has come, such as ``round 5``, and in how many seconds it will end.
+
+    Nothing and 0 where nobody can tell.
+    """
+
+    far: str = ""
+    left_s: float = 0.0
+
+
 def _failed() -> str:
     return "FAILED"
 
@@ -45,13 +57,15 @@ def execute(
     say: Callable[[str], None],
     waiting_s: Mapping[tuple[str, str], Sequence[float]] = MappingProxyType({}),
     failure: Callable[[], str] = _failed,
+    under_way: Callable[[], UnderWay] | None = None,
 ) -> int:
     """Run ReFrame, keep its output, report which case runs and how many are left, until when.
 
     ``waiting_s`` are the seconds that each case takes by its check and stack, where they are known,
-    ``failure`` says what a case came to that ReFrame calls failed. Returns its exit
-    status; raises ClustergateError when its output cannot be kept. Nothing that it started on this
-    node outlives it, and it does not outlive this process.
+    ``failure`` says what a case came to that ReFrame calls failed, ``under_way`` how far the one
+    that runs has come, where somebody can tell. Returns its exit status; raises ClustergateError
+    when its output cannot be kept. Nothing that it started on this node outlives it, and it does
+    not outlive this process.
     """
 
     def waits_for(step: Step) -> str | None:
@@ -79,6 +93,7 @@ def execute(
         failure=failure,
         waits_for=waits_for,
         measured=measured,
+        under_way=under_way,
     )
     try:
         return _run_reframe(call, say, progress_of)
@@ -87,13 +102,16 @@ def execute(
 
 
 def measure(
-    call: Call, say: Callable[[str], None], failure: Callable[[], str] = _failed
+    call: Call,
+    say: Callable[[str], None],
+    failure: Callable[[], str] = _failed,
+    under_way: Callable[[], UnderWay] | None = None,
 ) -> list[Outcome]:
     """Let ReFrame run, :func:`execute`, what is no run of a mode; return the outcomes."""
     with lock_run(call.run_id) as beside:
         for sentence in beside:
             say(sentence)
-        status = execute(call, say, failure=failure)
+        status = execute(call, say, failure=failure, under_way=under_way)
     return read_outcomes(call.report, status)
 
 
@@ -189,16 +207,20 @@ def _sentences(
     failure: Callable[[], str],
     waits_for: Callable[[Step], str | None],
     measured: Callable[[Step], str],
+    under_way: Callable[[], UnderWay] | None = None,
 ) -> Iterator[str]:
     """Yield what is to be said of the cases that run, nothing of those ``completed`` before.
 
     ``waits_for`` says in which queue the job of a case waits, and why; nothing once it runs.
     ``measured`` returns the results of the case that ended.
     """
+    # Contenders take turns in a case: it is with none of them alone.
+    named = _benchmark if under_way else _what
     start = time.monotonic()
     pace = Pace(waiting_s)
     done = left = 0
     submitted: Step | None = None
+    running = ""
     said = ""
     failed: tuple[str, str] | None = None
     results: list[str] = []
@@ -212,12 +234,12 @@ def _sentences(
             left = step.left if ended else left
             if step.is_fixture or step.key in completed:
                 continue
-            submitted, said = None if ended else step, ""
+            submitted, running, said = None if ended else step, "", ""
             if ended:
                 done += 1
                 took_s = time.monotonic() - start
                 pace.end(_pair(step), took_s)
-                what, counts = _what(step), f"({took_s:.0f} s; {done} of {done + left})"
+                what, counts = named(step), f"({took_s:.0f} s; {done} of {done + left})"
                 if step.word == "FAIL":
                     # The next line says why.
                     failed = what, counts
@@ -226,7 +248,7 @@ def _sentences(
                 results.append(f"{what}: {measured(step) or usual}")
                 yield ResultLine(f"{results[-1]} {counts}")
         if submitted and (step or not line):
-            why, what = waits_for(submitted), _what(submitted)
+            why, what = waits_for(submitted), named(submitted)
             doing = f"waiting {why} for {what} to start" if why else f"running {what}"
             if why is None:
                 doing = said or f"submitting {what}"
@@ -237,7 +259,12 @@ def _sentences(
                 own_s, all_s = seconds or (None, 0.0)
                 of = ((*results,), done, cases)
                 yield ProgressLine(doing, datetime.datetime.now(), own_s, all_s, *of)
-            submitted, said = submitted if why != "" else None, doing
+            submitted, running, said = (submitted, "", doing) if why != "" else (None, what, doing)
+        elif running and under_way and (how := under_way()).far:
+            doing = f"{how.far} of {running}"
+            if doing != said:
+                yield ProgressLine(doing, datetime.datetime.now(), how.left_s or None, how.left_s)
+            said = doing
     if failed:
         yield f"{failed[0]}: {failure()} {failed[1]}"
 
@@ -306,9 +333,13 @@ def _pair(step: Step) -> tuple[str, str]:
 
 
 def _what(step: Step) -> str:
-    """Return what a case runs, with which stack: the benchmark, where it is its first check."""
+    return f"{_benchmark(step)} with {step.stack}"
+
+
+def _benchmark(step: Step) -> str:
+    """Return what a case runs: the benchmark, where it is its first check, and its layout."""
     check = step.name.split()[0]
-    return f"{_readable(step.name).replace(check, title_of(check), 1)} with {step.stack}"
+    return _readable(step.name).replace(check, title_of(check), 1)
 
 
 def _readable(name: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clustergate.benchmarks.registry import every_benchmark
+from clustergate.core.model import Better
 from clustergate.core.notation import counted, listed, rounded
 from clustergate.stats.comparison import Comparison, Relation
 from clustergate.stats.rounds import FEWEST
@@ -19,7 +20,7 @@ _KIBI = 1024
 _CLEAR = 2.0
 # Longer than that nobody is asked to measure, in minutes.
 _WORTH_MIN = 15
-_RANGES_SHOWN = 4
+_RANGES_SHOWN = 3
 DECIDED, DEPENDS, EQUAL = "DECIDED", "IT DEPENDS", "EQUAL"
 SIMILAR, UNDECIDED, NOTHING = "NO DIFFERENCE FOUND", "UNDECIDED", "NOTHING MEASURED"
 
@@ -90,6 +91,11 @@ def _of_first(of: Standings, group: Sequence[int]) -> tuple[str, str]:
     results, within = counted(len(verdicts), "result"), f"within {100 * of.margin:g} %"
     wins = f"{', '.join(f'{of.names[k]} in {n}' for k, n in won.items())} of {results}"
     if 2 * open_ > len(verdicts):
+        # In a quarter, against few, one is to be preferred, though not for good.
+        if len(group) == 1 and 4 * won[group[0]] >= len(verdicts):
+            better, lost = of.names[group[0]], sum(_wins(of, k, group[0]) for k in among)
+            tally = f"faster in {won[group[0]]} of {results}, slower in {lost or 'none'}"
+            return UNDECIDED, f"Take {better} for now: {tally}; {open_} are undecided."
         if any(won.values()):
             return UNDECIDED, f"So far faster: {wins}; {open_} are undecided."
         apart = f"So far nothing tells {_and(of, group)} apart"
@@ -171,6 +177,7 @@ def _where_better(of: Standings, contested: Sequence[Contested]) -> list[str]:
         if not wins:
             continue
         parts: dict[tuple[str, str], list[tuple[str, Lead]]] = {}
+        amounts: dict[tuple[str, str], list[tuple[str, float]]] = {}
         for curve in of.curves:
             # Who else is ahead ends a lead, as equals do.
             said = [
@@ -186,6 +193,10 @@ def _where_better(of: Standings, contested: Sequence[Contested]) -> list[str]:
                 if lead.verdict is Relation.A_BETTER:
                     key = (_range([x.size for x in curve], lead), first.layout)
                     parts.setdefault(key, []).append((first.benchmark, lead))
+                    within = [x for x in curve if lead.from_bytes <= (x.size or 0) <= lead.to_bytes]
+                    amounts.setdefault(key, []).extend(_ahead(x, k) for x in within)
+        # What holds for most results comes first.
+        widest = sorted(parts.items(), key=lambda part: -len(amounts[part[0]]))
         several = len({one.layout for one in contested}) > 1
         everywhere = {x.benchmark for x in contested if x.size is not None}
         ranges = [
@@ -196,11 +207,11 @@ def _where_better(of: Standings, contested: Sequence[Contested]) -> list[str]:
                         _named([benchmark for benchmark, _ in alike], everywhere),
                         where,
                         f"with {layout}" if several else "",
-                        f"({_times([lead for _, lead in alike])})",
+                        f"({_times([lead for _, lead in alike])}{_amount(amounts[where, layout])})",
                     ],
                 )
             )
-            for (where, layout), alike in parts.items()
+            for (where, layout), alike in widest
         ]
         shown = "; ".join(ranges[:_RANGES_SHOWN])
         more = f"; and {len(ranges) - _RANGES_SHOWN} more" if len(ranges) > _RANGES_SHOWN else ""
@@ -240,6 +251,25 @@ def _times(of: Sequence[Lead]) -> str:
     )
 
 
+def _ahead(one: Contested, k: int) -> tuple[str, float]:
+    """Return by how much a contender is better than the next one, with the unit of that."""
+    levels = [one.level(other) for pair in one.pairs for other in pair if other != k]
+    mine, others = one.level(k), [level.value for level in levels if level]
+    if mine is None or not others:
+        return one.metric.unit, math.nan
+    best = min(others) if one.metric.better is Better.LOWER else max(others)
+    return one.metric.unit, abs(best - mine.value)
+
+
+def _amount(of: Sequence[tuple[str, float]]) -> str:
+    """Return by how much something is better over several sizes, nothing where units differ."""
+    units = {unit for unit, _ in of}
+    low, high = (rounded(float(f"{end(ahead for _, ahead in of):.2g}")) for end in (min, max))
+    if len(units) > 1 or not units or "nan" in (low, high):
+        return ""
+    return f", {low if low == high else f'{low} to {high}'} {units.pop()}"
+
+
 def factor(times: float) -> str:
     """Return how many times as good something is, without digits that nobody needs."""
     return f"{times:.2f}" if times < _CLEAR else rounded(float(f"{times:.2g}"))
@@ -257,7 +287,9 @@ def _rest(of: Standings, word: str) -> list[str]:
     same, open_ = of.count(Relation.EQUIVALENT), of.count(Relation.INCONCLUSIVE)
     parts = [f"{same} equal within {100 * of.margin:g} %"] if same else []
     undecided = (f.comparison for f in of.figures if f.comparison.verdict is Relation.INCONCLUSIVE)
-    known = [bound for one in undecided if (bound := bound_of(one)) is not None]
+    bounds = (bound_of(one) for one in undecided)
+    # That two differ by less than 29 times helps nobody.
+    known = [bound for bound in bounds if bound is not None and bound <= _CLEAR]
     which = "they" if len(known) == open_ else f"{len(known)} of them"
     less = f", {which} differ by less than {factor(max(known))} x" if known else ""
     # That nothing is decided is told already.
