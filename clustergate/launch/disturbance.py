@@ -132,6 +132,23 @@ def kept_off(loads: Sequence[NodeLoad]) -> tuple[float | None, float | None]:
     return max(x.kept_off for x in loads), 1.0 - math.prod(x.all_on for x in loads)
 
 
+def launch_of(loads: Sequence[NodeLoad], order: int, started: float, seconds: float) -> Launch:
+    """Return a launch with what others took of its nodes meanwhile."""
+    lost, (one, anyone) = worst_load(loads), kept_off(loads)
+    return Launch(
+        order=order,
+        started=round(started, 3),
+        seconds=round(seconds, 4),
+        host=lost.host if lost else "",
+        lost_cores=round(lost.lost_cores, 4) if lost else None,
+        stolen_cores=round(lost.stolen_cores, 4) if lost else None,
+        own_cores=round(lost.own_cores, 4) if lost and lost.own_cores is not None else None,
+        disturbed=lost.why if lost and lost.disturbed else None,
+        kept_off=None if one is None else round(one, 4),
+        any_kept_off=None if anyone is None else round(anyone, 4),
+    )
+
+
 MOVED_CORES = Words(
     "node.moved-cores",
     "core-to-core latency was {times:.1f} x its minimum",

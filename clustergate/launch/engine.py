@@ -25,9 +25,9 @@ from typing import Any
 
 from clustergate.core.files.shared import refresh_listing
 from clustergate.core.files.stored import encode
-from clustergate.core.model import ClustergateError, Launch
+from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Reason, Words
-from clustergate.launch.disturbance import NodeLoad, are_far, kept_off, node_loads, worst_load
+from clustergate.launch.disturbance import NodeLoad, are_far, launch_of, node_loads
 from clustergate.launch.ending import (
     ENDING_SECONDS,
     SESSION_ENDING_SECONDS,
@@ -46,9 +46,8 @@ from clustergate.launch.plan import (
     Round,
     environment_with,
     launch_folder,
-    launch_nonce,
-    preloading,
     proof_folder,
+    proving,
 )
 from clustergate.launch.proof.ranks import ProofError, mistimed_note, read_proofs
 from clustergate.launch.watchdog import HUNG, Patience, Watch, watching
@@ -214,22 +213,11 @@ class Engine:
                 self.note({"hung": dict(error.reason.facts)})
         seconds = time.monotonic() - begun
         node = _node_between(before, seconds) if before else {}
-        loads = _loads(proofs)
-        lost, (one, anyone) = worst_load(loads), kept_off(loads)
         distances = [] if self._at_once else self._distances_ns()
-        launch = Launch(
-            order=order,
-            started=round(started, 3),
-            seconds=round(seconds, 4),
-            host=lost.host if lost else "",
-            lost_cores=round(lost.lost_cores, 4) if lost else None,
-            stolen_cores=round(lost.stolen_cores, 4) if lost else None,
-            own_cores=round(lost.own_cores, 4) if lost and lost.own_cores is not None else None,
+        launch = dataclasses.replace(
+            launch_of(_loads(proofs), order, started, seconds),
             core_distance_ns=max(distances, default=None),
-            disturbed=lost.why if lost and lost.disturbed else None,
             node=node,
-            kept_off=None if one is None else round(one, 4),
-            any_kept_off=None if anyone is None else round(anyone, 4),
         )
         return Launched(
             contender.name,
@@ -352,9 +340,7 @@ class Engine:
         return [
             "env",
             *self._home,
-            *preloading(contender.proof_library, environment),
-            f"CLUSTERGATE_PROOF_DIR={proof_folder(self.job, order)}",
-            f"CLUSTERGATE_PROOF_NONCE={launch_nonce(self._nonce, order)}",
+            *proving(self.job, order, self._nonce, contender.proof_library, environment),
             *([f"CLUSTERGATE_PROOF_EVERY={p.every_s:g}"] if (p := contender.patience) else []),
         ]
 

@@ -256,6 +256,20 @@ def preloading(proof_library: str, environment: Mapping[str, str]) -> list[str]:
     return [f"LD_PRELOAD={asked}", f"CLUSTERGATE_PRELOAD={asked}"]
 
 
+def proving(
+    job: Path, order: int, nonce: str, proof_library: str, environment: Mapping[str, str]
+) -> list[str]:
+    """Return the words, for env(1), by which each rank of a launch proves itself.
+
+    ``nonce`` is that of the plan; ``environment`` is that of the launcher.
+    """
+    return [
+        *preloading(proof_library, environment),
+        f"CLUSTERGATE_PROOF_DIR={proof_folder(job, order)}",
+        f"CLUSTERGATE_PROOF_NONCE={launch_nonce(nonce, order)}",
+    ]
+
+
 def write_plan(job: Path, plan: Plan) -> None:
     (job / PLAN).write_text(json.dumps(encode(plan), indent=1), encoding="utf-8")
 

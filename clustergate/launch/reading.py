@@ -87,13 +87,30 @@ def read_launch(
     ``output`` is the file that the program writes into, standard output where it is empty. Raises
     :class:`~clustergate.launch.proof.ranks.ProofError` for records that cannot be read.
     """
-    proofs, complaints = _in_sight(proof_folder(job, order), expected)
     path = launch_folder(job, order) / (output or OUTPUT)
+    proofs = proof_folder(job, order)
+    return read_output(proofs, expected, parse, path, job, is_stdout=not output)
+
+
+def read_output(
+    records: Path,
+    expected: ProofExpectation,
+    parse: Parse,
+    path: Path,
+    job: Path,
+    *,
+    is_stdout: bool = True,
+) -> tuple[list[Reason], list[Row]]:
+    """Return what :func:`read_launch` does, by the folder of the ranks' records and the output.
+
+    Sentences name the output as it lies in the folder of the ``job``.
+    """
+    proofs, complaints = _in_sight(records, expected)
     source = str(path.relative_to(job))
     try:
         rows = list(parse(lines_of(path), source))
         complaints += provenance.complaints(
-            *(proofs, expected.nonce, rows, lines_of(path)), source=source, is_stdout=not output
+            *(proofs, expected.nonce, rows, lines_of(path)), source=source, is_stdout=is_stdout
         )
     except OutputError as error:
         return [*complaints, error.reason], []

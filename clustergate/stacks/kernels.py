@@ -8,6 +8,7 @@ from clustergate.benchmarks.build import Build, Command, Compiled, Workplace, mp
 from clustergate.machine.kernels import SOURCES
 
 _PROOF = ("proof.c", "progress.c")
+PROOF_FILES = tuple(SOURCES / name for name in _PROOF)
 FILES = (*_PROOF, "progress.h", "blas.h", "node_peaks.c", "dgemm.c", "core_distance.c", "pinned.h")
 # That of them which computes with the BLAS; none needs MPI.
 DGEMM = "dgemm"
@@ -15,7 +16,7 @@ DGEMM = "dgemm"
 
 def _commands(work: Workplace) -> Iterable[Command]:
     threads = ["-pthread"]
-    proof = [str(SOURCES / name) for name in _PROOF]
+    proof = [*map(str, PROOF_FILES)]
     shared, what = ["-shared", "-ldl"], "the proof of the run"
     yield mpicc(work.lib / "libproof.so", proof, ["-fPIC", *threads], shared, description=what)
     for name, libraries in (("node_peaks", ["-lm"]), ("core_distance", [])):

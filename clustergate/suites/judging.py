@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from clustergate.benchmarks.registry import describe
 from clustergate.core.figures import name_of
@@ -39,6 +40,11 @@ from clustergate.judge.assembly import Beside, Outcome, assemble
 from clustergate.judge.baselines.proposals import Rule, measured_references
 from clustergate.judge.confirmation import SESSIONS_LEFT, TIMES, Launched
 from clustergate.judge.history.judged import judged_runs
+from clustergate.judge.history.node_states import (
+    NODES,
+    describe_changes,
+    states_by_digest,
+)
 from clustergate.judge.history.series import CaseKey, Series, collect, key_of
 from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.judging import NO_REFERENCE
@@ -89,6 +95,12 @@ SUITE_RENAMED = Words(
     "suite.renamed",
     "{new} is new, and {old}, which has the same variables, did not run",
     remedy="if it was renamed, keep its history by `renamed: {{{old}: {new}}}` in judge.yaml",
+)
+SUITE_UNPROVEN = Words(
+    "suite.unproven",
+    "{tests:test|tests} proved nothing of their ranks: {names:list}",
+    cause="{why}",
+    remedy="their figures are judged all the same",
 )
 SUITE_NOT_RUN = Words(
     "suite.not-run",
@@ -181,6 +193,8 @@ def judge_session(
         evidence += moved
     suite.notes += [one.sentence for one in moved if not strict]
     suite.notes += _absent(suite)
+    newest = records.past_run(suite.session, figures, settings, now).records
+    suite.notes += [*_unproven(suite.session), *assembly.disturbances(newest)]
     partitions = sorted({one.partition for one in cases})
     shared = [one for one in partitions if one not in suite.exclusive]
     suite.notes += [str(SUITE_SHARED(partition=one)) for one in shared]
@@ -199,6 +213,7 @@ def judge_session(
             sharing="shared machine" if shared else "exclusive nodes",
             finds=judged.beside.detectable,
             session=_told(suite, place),
+            changes=tuple(_changed_nodes(suite, place)),
         ),
         judged.over,
     )
@@ -248,7 +263,10 @@ def _told(suite: _Suite, place: str) -> str:
     earlier, started = len(suite.sessions) - 1, suite.session.started
     of = f"the session {suite.session.session_id} of {started:%Y-%m-%d %H:%M}"
     of += f" in {place}" if place else ""
-    return f"{of}, beside {counted(earlier, 'earlier session')}"
+    asked = [one.proof for one in suite.session.results if one.proof]
+    proved = [one for one in asked if one.launches and not one.unproven]
+    ranks = f"; {len(proved)} of {counted(len(asked), 'test')} proved library, nodes and cores"
+    return f"{of}, beside {counted(earlier, 'earlier session')}{ranks if asked else ''}"
 
 
 def _duration_s(session: Session) -> float:
@@ -344,6 +362,42 @@ def _absent(suite: _Suite) -> list[str]:
     if gone:
         said.append(str(SUITE_NOT_RUN(tests=len(gone), names=gone[:3])))
     return said
+
+
+# --- what ranks and nodes told --------------------------------------------------------------------
+
+
+def _unproven(session: Session) -> list[str]:
+    tests: dict[Reason, list[str]] = {}
+    for one in session.results:
+        for why in one.proof.unproven if one.proof else ():
+            tests.setdefault(why, []).append(one.test)
+    return [
+        str(SUITE_UNPROVEN(tests=len(some), names=some[:3], why=str(why)))
+        for why, some in tests.items()
+    ]
+
+
+def _changed_nodes(suite: _Suite, place: str) -> list[str]:
+    """Return what changed on nodes since they told it last, of those that told it now."""
+    now, before = (
+        {node: digest for one in some for x in one.results for node, digest in _digests(x).items()}
+        for some in (suite.sessions[:1], suite.sessions[:0:-1])
+    )
+    other = [node for node, digest in now.items() if before.get(node, digest) != digest]
+    folder = Path(place)
+    kept = states_by_digest(folder if folder.is_dir() else folder.parent) if other else {}
+    known = [node for node in other if before[node] in kept and now[node] in kept]
+    states = [{node: kept[of[node]] for node in known} for of in (before, now)]
+    silent = [node for node in other if node not in known]
+    return [
+        *describe_changes(*states),
+        *(f"{node}, and {NODES} beside the reports does not say how" for node in silent),
+    ]
+
+
+def _digests(result: Result) -> Mapping[str, str]:
+    return result.proof.details.get("node_states", {}) if result.proof else {}
 
 
 # --- the judge ------------------------------------------------------------------------------------

@@ -12,7 +12,16 @@ from pathlib import Path
 
 from clustergate.core.reasons import Words
 from clustergate.suites.reports import nodes_of, value_of
-from clustergate.suites.sessions import SUITE_UNREADABLE, Result, Session, SuiteError, Value, named
+from clustergate.suites.sessions import (
+    PROOF,
+    SUITE_UNREADABLE,
+    Result,
+    Session,
+    SuiteError,
+    Value,
+    from_text,
+    named,
+)
 
 FORM = "a performance log"
 SUITE_COLUMNS = Words(
@@ -63,6 +72,7 @@ def _result(line: Mapping[str, str], path: Path, number: int) -> Result:
     tasks = line.get("num_tasks", "")
     try:
         completed = _completed(line)
+        proof = from_text(line.get(PROOF, ""))
     except ValueError as error:
         why = f"line {number}: {error}"
         raise SuiteError(SUITE_UNREADABLE(path=path, form=FORM, why=why)) from None
@@ -81,6 +91,7 @@ def _result(line: Mapping[str, str], path: Path, number: int) -> Result:
         hash=line.get("hashcode", ""),
         exclusive=line.get("exclusive_access") == "true",
         completed=completed,
+        proof=proof,
     )
 
 

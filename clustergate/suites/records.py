@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clustergate.benchmarks.descriptor import Benchmark, Check
 from clustergate.benchmarks.registry import NO_FORMAT
@@ -16,7 +16,7 @@ from clustergate.core.model import Better, CaseRecord, Launch, Sample
 from clustergate.core.reasons import Reason, Words
 from clustergate.judge.assembly import Outcome
 from clustergate.judge.history.stored_runs import PastRun
-from clustergate.suites.sessions import Result, Session
+from clustergate.suites.sessions import Proven, Result, Session
 from clustergate.suites.settings import Settings
 from clustergate.suites.units import better_by_bounds, better_by_unit, kind_by_unit
 
@@ -192,6 +192,20 @@ def _record(launches: Sequence[Result], figures: Figures, settings: Settings) ->
     nodes = max(len(one.nodes) for one in launches) or 1
     placement = ", ".join(filter(None, [first.parameters, first.node and f"on {first.node}"]))
     hosts = sorted({node for one in launches for node in one.nodes})
+    proven = first.proof or Proven()
+    details = {**({"proof": {"hosts": hosts}} if hosts else {}), **proven.details}
+    if len(launches) > 1:
+        # What each of ReFrame's repetitions proved, in turn.
+        each = [one.proof.launches[:1] if one.proof else () for one in launches]
+        proven = replace(proven, launches=tuple(x for some in each for x in some), values={})
+    made = (
+        [replace(one, order=order) for order, one in enumerate(proven.launches)]
+        if len(proven.launches) >= len(launches)
+        else [
+            Launch(order, x.completed - x.seconds, x.seconds, x.nodes[0] if x.nodes else "")
+            for order, x in enumerate(launches)
+        ]
+    )
     return CaseRecord(
         name=record_name(first, settings),
         check=test,
@@ -204,21 +218,17 @@ def _record(launches: Sequence[Result], figures: Figures, settings: Settings) ->
             "mode": MODE,
         },
         samples=[
-            Sample(test, value.name, value.unit, better, {}, value.value, order)
-            for order, one in enumerate(launches)
+            Sample(test, value.name, value.unit, better, {}, figure, order)
+            for at, one in enumerate(launches)
             for value in one.values
             if (known := figures.get((test, value.name)))
             and (better := known.better or Better.NEITHER)
             and value.unit == known.unit
+            for order, figure in enumerate(proven.values.get(value.name, [value.value]), at)
         ],
-        launches=[
-            Launch(
-                order, one.completed - one.seconds, one.seconds, one.nodes[0] if one.nodes else ""
-            )
-            for order, one in enumerate(launches)
-        ],
+        launches=made,
         command=command_of(first),
-        details={"proof": {"hosts": hosts}} if hosts else {},
+        details=details,
     )
 
 

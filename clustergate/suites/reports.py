@@ -11,12 +11,14 @@ from typing import Any
 
 from clustergate.launch.hostfiles import HostfileError, expand
 from clustergate.suites.sessions import (
+    PROOF,
     SUITE_UNREADABLE,
     SUITE_VERSION,
     Result,
     Session,
     SuiteError,
     Value,
+    from_text,
     named,
 )
 
@@ -101,6 +103,7 @@ def _result(case: Mapping[str, Any], attempt: int, values: tuple[Value, ...]) ->
         exclusive=bool(variables.get("exclusive_access")),
         completed=_number(case.get("job_completion_time_unix")) or 0.0,
         seconds=_number(case.get("time_run")) or 0.0,
+        proof=from_text(str(variables.get(PROOF) or "")),
     )
 
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from clustergate.core.model import BadRequest
-from clustergate.core.reasons import Words
+from clustergate.core.files.stored import decode, encode
+from clustergate.core.files.whole import parse_json
+from clustergate.core.model import BadRequest, Launch
+from clustergate.core.reasons import Reason, Words
+
+PROOF = "clustergate_proof"
+"""The variable of a test in which its report keeps what its ranks proved."""
+KEPT = "clustergate/kept"
+"""Of a test's stage and output folders, for what is kept of its ranks and its nodes."""
 
 SUITE_UNREADABLE = Words(
     "suite.unreadable",
@@ -41,12 +50,38 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Proven:
+    """What the launches of a test proved, as ReFrame's report keeps it.
+
+    ``launches`` tell what disturbed them, ``values`` the variables of each where there are several,
+    by name. ``unproven`` is why nothing is claimed, ``details`` are those of a
+    :class:`~clustergate.core.model.CaseRecord`.
+    """
+
+    launches: tuple[Launch, ...] = ()
+    values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    unproven: tuple[Reason, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def as_text(proven: Proven) -> str:
+    """Return what a report keeps, in a line without what divides the columns of a log."""
+    return json.dumps(encode(proven)).replace("|", "\\u007c")
+
+
+def from_text(text: str) -> Proven | None:
+    """Return what :func:`as_text` wrote, None for nothing; raises ValueError for what it is not."""
+    return decode(parse_json(text), Proven) if text else None
+
+
+@dataclass(frozen=True)
 class Result:
     """A test that ended in a session, on one partition with one environment.
 
     ``parameters`` are those of its name, as text. ``attempt`` counts ReFrame's retries from 0,
     ``repeat`` its repetitions. ``node`` is the one that ``--distribute`` pinned it to.
-    ``completed`` and ``seconds`` are of its job, in seconds; the first since the epoch.
+    ``completed`` and ``seconds`` are of its job, in seconds; the first since the epoch. ``proof``
+    is what its ranks proved, None where nobody asked them.
     """
 
     test: str
@@ -68,6 +103,7 @@ class Result:
     exclusive: bool = False
     completed: float = 0.0
     seconds: float = 0.0
+    proof: Proven | None = None
 
 
 @dataclass(frozen=True)

@@ -140,16 +140,24 @@ def _lines(run: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def _states_of(lines: Iterable[Mapping[str, Any]]) -> dict[str, Fingerprint]:
+def _states_of(lines: Sequence[Mapping[str, Any]]) -> dict[str, Fingerprint]:
+    known = _by_digest(lines)
+    last = {node: line["digest"] for line in lines for node in line["nodes"]}
+    return {node: known[digest] for node, digest in last.items() if digest in known}
+
+
+def _by_digest(lines: Iterable[Mapping[str, Any]]) -> dict[str, Fingerprint]:
     known: dict[str, Fingerprint] = {}
-    nodes: dict[str, Fingerprint] = {}
     for line in lines:
         with contextlib.suppress(ClustergateError):
             if "fingerprint" in line:
                 known[line["digest"]] = from_record(line, NODES)
-        if state := known.get(line["digest"]):
-            nodes.update(dict.fromkeys(line["nodes"], state))
-    return nodes
+    return known
+
+
+def states_by_digest(folder: Path) -> dict[str, Fingerprint]:
+    """Return all states that :func:`keep_states` kept in a folder, by their digests."""
+    return _by_digest(_lines(folder))
 
 
 def _recorded(run: Path) -> Fingerprint | None:
