@@ -1,5 +1,6 @@
 """Sessions of other people's suites, judged by those before them."""
 
+import dataclasses
 import datetime
 import math
 import random
@@ -285,7 +286,8 @@ def test_a_renamed_test_is_told_and_keeps_its_history_if_said_so():
     ]
     made = [session(19, named), *before]
     run = judged(made)
-    assert any("new3 is new, and test3" in note for note in run.notes)
+    (note,) = [one for one in run.notes if "test3" in one]
+    assert note.startswith("new3 is new, and test3")
     assert figure(run, "new3").judgement.verdict is Verdict.NO_REFERENCE
     run = judged(made, Settings(exclusive=True, renamed={"test3": "new3"}))
     assert figure(run, "new3").judgement.verdict is Verdict.REGRESSION
@@ -316,7 +318,20 @@ def test_two_suites_with_tests_of_one_name_are_kept_apart():
     late = session(104, newest.results)
     run = judged([late, *other[::-1], *before])
     assert figure(run).judgement.verdict is Verdict.PASS
-    assert any("two files have a test test3" in note for note in run.notes)
+    (note,) = [one for one in run.notes if "called alike in two files" in one]
+    assert "such as test3 in /s/checks/a.py and /s/others/b.py" in note
+
+
+def test_tests_whose_files_move_keep_their_history():
+    newest, *before = sessions(slow=slow_on(17, 18, 19))
+    moved = [dataclasses.replace(x, file="/s/checks/mpi/b.py") for x in newest.results]
+    run = judged([session(19, moved), *before])
+    assert figure(run).judgement.verdict is Verdict.REGRESSION
+    (note,) = [one for one in run.notes if "moved" in one]
+    assert note.startswith("8 tests moved to another file, such as test0 from /s/checks/a.py to ")
+    # Another clone is no other file.
+    clone = [dataclasses.replace(x, file="/home/b/checks/a.py") for x in newest.results]
+    assert not any("moved" in one for one in judged([session(19, clone), *before]).notes)
 
 
 # ----------------------------------------------------------------------------------------- nodes

@@ -127,6 +127,18 @@ def test_nothing_of_the_user_is_written(suite):
     assert state() == before
 
 
+def test_a_beginning_that_several_sessions_have_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+    path = str(database(tmp_path, [report(k) for k in range(12)]))
+    for words in (["judge", "--session"], ["compare", "last"]):
+        # What is a whole name is no beginning.
+        cli.main([*words, "s1", "--reframe", path])
+        assert "begin with" not in capsys.readouterr().err
+        assert cli.main([*words, "s", "--reframe", path]) in (1, 2)
+        said = capsys.readouterr().err
+        assert f"12 sessions in {path} begin with s: s11, s10, s9" in said
+
+
 def test_the_newest_and_the_oldest_sessions_alone_are_read(tmp_path):
     path = database(tmp_path, [report(k) for k in range(50)])
     assert [one.session_id for one in sessions_at(path, 3, 2)] == ["s49", "s48", "s47", "s1", "s0"]
@@ -412,5 +424,7 @@ def test_the_command_names_the_session_that_is_asked_for(suite, tmp_path, monkey
     assert "is called nothing" in capsys.readouterr().err
     assert cli.main(["judge", "--reframe", str(path), "--since", "2100-01-01"]) == 2
     assert "began since 2100-01-01; name an earlier day" in capsys.readouterr().err
+    assert cli.main(["judge", "--reframe", str(path), "--session", "previous"]) == 0
+    assert f"the session {older}" in capsys.readouterr().out
     assert cli.main(["judge"]) == 2
     assert "`clustergate judge --last`" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.registry import every_metric
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import RECENT, named_run, recent
-from clustergate.cli.suite_options import add_suite, past_named
+from clustergate.cli.suite_options import add_suite, past_named, place_of
 from clustergate.core import store
 from clustergate.core.model import BadRequest, Better, OutputError
 from clustergate.core.notation import counted
@@ -123,26 +123,12 @@ def run(arguments: argparse.Namespace) -> int:
     return _told(arguments, names, records, both, otherwise)
 
 
-SESSION_NO_SUCH = Words(
-    "compare.no-session",
-    "no session in {path} is called {name}",
-    remedy="name it by how its UUID begins, or take last and previous",
-)
-
-
 def _sessions(arguments: argparse.Namespace) -> int:
     """Print the comparison of two sessions of a suite; 0 whatever it says."""
     past = past_named(arguments)
-    ids = [one.run_id for one in past.runs]
-    chosen = []
-    for name in (arguments.a, arguments.b):
-        if name in RECENT and len(ids) >= RECENT[name]:
-            chosen.append(past.runs[-RECENT[name]])
-            continue
-        begins = [one for one in past.runs if one.run_id.startswith(name)]
-        if len(begins) != 1:
-            raise BadRequest(SESSION_NO_SUCH(path=arguments.reframe, name=name))
-        chosen.append(begins[0])
+    newest = past.runs[::-1]
+    ids = [one.run_id for one in newest]
+    chosen = [newest[place_of(one, ids, arguments.reframe)] for one in (arguments.a, arguments.b)]
     names = [one.run_id for one in chosen]
     if len({*names}) < 2:
         raise BadRequest(COMPARE_ITSELF(name=names[0]))

@@ -10,7 +10,7 @@ from pathlib import Path
 from clustergate.cli.answers import add_json, answering, telling
 from clustergate.cli.passing_on import option
 from clustergate.cli.running import tell
-from clustergate.cli.suite_options import add_suite, sessions_since, settings_of
+from clustergate.cli.suite_options import add_suite, place_of, sessions_since, settings_of
 from clustergate.core import store
 from clustergate.core.model import BadRequest
 from clustergate.core.reasons import Words
@@ -31,11 +31,6 @@ JUDGE_WHICH = Words(
     "judge.which",
     "it is not said which session is to be judged",
     remedy="`clustergate judge --last`, or `judge --reframe PATH`",
-)
-JUDGE_SESSION = Words(
-    "judge.no-session",
-    "no session of {place} is called {name}",
-    remedy="`reframe --list-stored-sessions` lists those of a database",
 )
 
 
@@ -70,10 +65,7 @@ def _judged(arguments: argparse.Namespace, run_id: str, now: datetime.datetime) 
     newest = None if arguments.session else NEWEST
     sessions = sessions_since(arguments.since, place, now, newest, OLDEST)
     if arguments.session:
-        begins = [k for k, x in enumerate(sessions) if x.session_id.startswith(arguments.session)]
-        if not begins:
-            raise BadRequest(JUDGE_SESSION(place=place, name=arguments.session))
-        sessions = sessions[begins[0] :]
+        sessions = sessions[place_of(arguments.session, [x.session_id for x in sessions], place) :]
         sessions = sessions[:NEWEST] + sessions[NEWEST:][-OLDEST:]
     settings, read = settings_of(arguments, sessions)
     judged = judge_session(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustergate.cli.passing_on import option
+from clustergate.cli.selection import RECENT
 from clustergate.core.model import BadRequest
 from clustergate.core.reasons import Words
 from clustergate.judge.history.stored_runs import point_in_time
@@ -39,6 +40,35 @@ SUITE_SINCE = Words(
     "no session in {path} began since {since}",
     remedy="name an earlier day",
 )
+
+
+SESSION_NO_SUCH = Words(
+    "suite.no-session",
+    "no session in {path} is called {name}",
+    remedy="name it by how its UUID begins, or take last and previous",
+)
+SESSION_SEVERAL = Words(
+    "suite.several-sessions",
+    "{sessions} sessions in {path} begin with {name}: {ids:list}",
+    remedy="name it by more of its UUID",
+)
+
+
+def place_of(name: str, ids: Sequence[str], path: Path) -> int:
+    """Return which session, of all the newest first, is meant by how its id begins.
+
+    Or by last and previous. Raises :class:`BadRequest` unless that is one.
+    """
+    if name in RECENT and len(ids) >= RECENT[name]:
+        return RECENT[name] - 1
+    begins = [place for place, one in enumerate(ids) if one.startswith(name)]
+    exactly = [place for place in begins if ids[place] == name]
+    if len(exactly or begins) > 1:
+        some = [ids[place] for place in begins[:3]]
+        raise BadRequest(SESSION_SEVERAL(path=path, name=name, sessions=len(begins), ids=some))
+    if not begins:
+        raise BadRequest(SESSION_NO_SUCH(path=path, name=name))
+    return (exactly or begins)[0]
 
 
 def past_named(arguments: argparse.Namespace) -> Past:

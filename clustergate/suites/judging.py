@@ -108,8 +108,14 @@ SUITE_NOT_RUN = Words(
 )
 SUITE_TWO = Words(
     "suite.two",
-    "two files have a test {test}: {file} and {other}; sessions with the other are left out",
+    "{tests:test|tests} called alike in two files, such as {test} in {file} and {other}: those are "
+    "left out",
     remedy="give them different names, or keep the suites' reports apart",
+)
+SUITE_MOVED = Words(
+    "suite.moved",
+    "{tests:test|tests} moved to another file, such as {test} from {other} to {file}: kept as one",
+    remedy="if it is another suite's, keep the suites' reports apart",
 )
 
 
@@ -288,40 +294,54 @@ def _of_one_suite(
     dated = [one for one, doubt in zip(sessions, doubts, strict=True) if doubt is None]
     if not dated and doubts[0]:
         raise SuiteError(doubts[0])
-    files = _files(dated[0], settings)
+    foreign = _other_files(dated, settings)[0]
 
     def is_of(session: Session) -> Session:
-        own = [x for x in session.results if _is_of(files, x, settings)]
+        own = [x for x in session.results if _file_of(x, settings) not in foreign]
         return dataclasses.replace(session, results=own)
 
     return [dated[0], *(one for one in map(is_of, dated[1:]) if one.results)]
 
 
-def _files(session: Session, settings: Settings) -> dict[str, str]:
-    return {settings.name_now(x.test): _tail(x.file) for x in session.results if x.file}
+_File = tuple[str, str]
+"""A test, and the file that it stands in: a clone lies elsewhere, its folder and name tell it."""
 
 
-def _is_of(files: Mapping[str, str], result: Result, settings: Settings) -> bool:
-    # A clone lies elsewhere each time; what tells a file is its own folder and name.
-    known = files.get(settings.name_now(result.test))
-    is_same = not result.file or known is None or known == _tail(result.file)
-    return is_same or result.test in settings.renamed
+def _file_of(result: Result, settings: Settings) -> _File:
+    is_named = not result.file or result.test in settings.renamed
+    tail = "" if is_named else "/".join(result.file.split("/")[-2:])
+    return settings.name_now(result.test), tail
 
 
-def _tail(file: str) -> str:
-    return "/".join(file.split("/")[-2:])
+def _other_files(
+    sessions: Sequence[Session], settings: Settings
+) -> tuple[dict[_File, Result], dict[_File, Result]]:
+    """Return the files of tests called as those of the newest session: of others, and as it was.
+
+    Tests are known by their names. A file that was last seen before that of today was first is the
+    same, which moved; where both were seen in turn, two suites stand in one place.
+    """
+    today = dict(_file_of(x, settings) for x in sessions[0].results)
+    seen: dict[_File, list[int]] = {}
+    of: dict[_File, Result] = {}
+    for place, session in enumerate(sessions):
+        for x in session.results:
+            file = _file_of(x, settings)
+            seen.setdefault(file, []).append(place)
+            of.setdefault(file, x)
+    others = [file for file in of if file[1] and today.get(file[0], file[1]) not in ("", file[1])]
+    apart = [file for file in others if seen[file][0] < seen[file[0], today[file[0]]][-1]]
+    return {x: of[x] for x in apart}, {x: of[x] for x in others if x not in apart}
 
 
 def _apart(sessions: Sequence[Session], settings: Settings) -> list[str]:
-    files = _files(sessions[0], settings)
     whole = {x.test: x.file for x in sessions[0].results}
-    notes = {
-        x.test: str(SUITE_TWO(test=x.test, file=whole.get(x.test, ""), other=x.file))
-        for one in sessions
-        for x in one.results
-        if not _is_of(files, x, settings)
-    }
-    return [*notes.values()]
+    said = []
+    for words, some in zip((SUITE_TWO, SUITE_MOVED), _other_files(sessions, settings), strict=True):
+        for one in [*some.values()][:1]:
+            test, tests = settings.name_now(one.test), len({name for name, _ in some})
+            said.append(str(words(tests=tests, test=test, file=whole[test], other=one.file)))
+    return said
 
 
 def _units(suite: _Suite, figures: Figures) -> list[str]:
@@ -352,15 +372,16 @@ def _absent(suite: _Suite) -> list[str]:
 
     here, before = variables(suite.session), variables(suite.sessions[1])
     ever = {test for one in suite.sessions[1:] for test in variables(one)}
-    gone = [test for test in before if test not in here]
+    gone = {test: None for test in before if test not in here}
     new = {test: names for test, names in here.items() if test not in ever and names}
     said = []
-    for old in gone:
+    for old in [*gone]:
         alike = [test for test, names in new.items() if names == before[old]]
         if len(alike) == 1:
             said.append(str(SUITE_RENAMED(new=alike[0], old=old)))
+            del gone[old]
     if gone:
-        said.append(str(SUITE_NOT_RUN(tests=len(gone), names=gone[:3])))
+        said.append(str(SUITE_NOT_RUN(tests=len(gone), names=[*gone][:3])))
     return said
 
 

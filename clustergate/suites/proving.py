@@ -36,7 +36,7 @@ from clustergate.machine.node import state_command
 from clustergate.stacks.kernels import PROOF_FILES
 from clustergate.suites.sessions import KEPT, Proven
 
-FOLDER = "clustergate"
+FOLDER = "rank-proof"
 """Of a test's stage folder, for what its launches leave."""
 _LIBRARY, _LINKED = "libproof.so", "libproof.ldd"
 _NODES_S = 60
@@ -79,11 +79,11 @@ def job_lines(stage: Path, launcher: str, compilers: Sequence[str]) -> Iterator[
     # What lacks a library of its own would keep the program from starting.
     yield f'grep -q "not found" {linked} && rm -f {library}'
     yield f"[ -e {library} ] && clustergate_proof=yes"
-    told = _quoted(job / NODES)
+    nodes = _quoted(job / NODES)
     state = " ".join(map(_quoted, state_command(job / NODES)))
     # Of the ranks of a node, the first says it.
-    first = f"mkdir {told}/.of-$(uname -n) 2>/dev/null || exit 0; exec {state}"
-    yield f"timeout {_NODES_S} {launcher} sh -c {_single(first)} < /dev/null > {told}.out 2>&1"
+    first = f"mkdir {nodes}/.of-$(uname -n) 2>/dev/null || exit 0; exec {state}"
+    yield f"timeout {_NODES_S} {launcher} sh -c {_single(first)} < /dev/null > {nodes}.out 2>&1"
 
 
 def proving_words(stage: Path, order: int, nonce: str) -> list[str]:
@@ -220,8 +220,8 @@ def _no_rows(lines: object, source: str) -> tuple[()]:
 def _linked(job: Path) -> str:
     """Return the MPI library that the proof library has in the environment of the job."""
     text = (job / _LINKED).read_text(encoding="utf-8", errors="replace")
-    found = re.search(r"^\s*libmpi\S* => (/\S+)", text, re.MULTILINE)
-    return str(Path(found[1]).resolve().parent) if found else ""
+    match = re.search(r"^\s*libmpi\S* => (/\S+)", text, re.MULTILINE)
+    return str(Path(match[1]).resolve().parent) if match else ""
 
 
 def _launch(order: int, records: Sequence[RankProof]) -> Launch:

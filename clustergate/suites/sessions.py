@@ -16,7 +16,7 @@ from clustergate.core.reasons import Reason, Words
 
 PROOF = "clustergate_proof"
 """The variable of a test in which its report keeps what its ranks proved."""
-KEPT = "clustergate/kept"
+KEPT = "rank-proof/kept"
 """Of a test's stage and output folders, for what is kept of its ranks and its nodes."""
 
 SUITE_UNREADABLE = Words(
