@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import math
 import random
+import re
 
 import pytest
 
@@ -364,3 +365,39 @@ def test_a_case_is_of_a_node_where_the_test_was_distributed():
     run = judged(on_nodes(6, lambda day, node: 1.0))
     assert len(run.cases) == 8
     assert all(one.state is CaseState.RAN for one in run.cases)
+
+
+# ------------------------------------------------------------------------------ what comes and goes
+
+
+def spiky(day, test):
+    """Return by how much a test is slower: in each session another one has a spike of a session."""
+    return 1.1 if day % 12 == test else 1.0
+
+
+def test_a_test_that_is_slow_once_as_another_is_in_each_session_is_named_with_status_0():
+    made = sessions(count=30, tests=12, slow=spiky)
+    run = judged(made)
+    assert figure(run, "test5").judgement.verdict is Verdict.INCONCLUSIVE
+    assert run.evidence == ()
+    assert status_of(run) == 0
+    (note,) = run.notes
+    often = (
+        r"as much came and went in \d+ of 29 sessions; `reframe -c \S+ -n /\w+ .* launches it again"
+    )
+    assert re.fullmatch(rf"test5 with gnu: [89] % slower, not confirmed: {often}", note)
+    assert note in render(run, width=300)
+    # Slow in two sessions in a row, as no other ever was; and far slower than any.
+    twice = sessions(
+        count=30, tests=12, slow=lambda d, t: 1.1 if (d, t) == (28, 5) else spiky(d, t)
+    )
+    assert status_of(judged(twice)) == 2
+    far = sessions(count=30, tests=12, slow=lambda d, t: 1.3 if (d, t) == (29, 5) else spiky(d, t))
+    assert status_of(judged(far)) == 2
+    # Slow for good is found as ever.
+    good = sessions(count=30, tests=12, slow=lambda d, t: 1.1 if d > 26 and t == 5 else spiky(d, t))
+    assert status_of(judged(good)) == 1
+
+
+def test_few_sessions_excuse_nothing():
+    assert status_of(judged(sessions(count=9, tests=12, slow=spiky))) == 2

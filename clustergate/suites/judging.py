@@ -56,6 +56,7 @@ from clustergate.suites import records
 from clustergate.suites.records import MODE, Figures
 from clustergate.suites.sessions import Result, Session, SuiteError
 from clustergate.suites.settings import Settings
+from clustergate.suites.usual import Coming, comings
 
 RULE = Rule(shortest=datetime.timedelta(0))
 """As of a baseline, of any five sessions."""
@@ -95,6 +96,12 @@ SUITE_RENAMED = Words(
     "suite.renamed",
     "{new} is new, and {old}, which has the same variables, did not run",
     remedy="if it was renamed, keep its history by `renamed: {{{old}: {new}}}` in judge.yaml",
+)
+SUITE_USUAL = Words(
+    "suite.usual",
+    "{test}: {by} slower, not confirmed",
+    cause="as much came and went in {came} of {sessions} sessions",
+    remedy="`{command}` launches it again",
 )
 SUITE_UNPROVEN = Words(
     "suite.unproven",
@@ -188,11 +195,19 @@ def judge_session(
         ]
         changed = [_two_sided(*pair) for pair in zip(both[0].cases, both[1].cases, strict=True)]
     cases = [_with_command(one, suite.session) for one in _together(judged.cases, changed)]
-    evidence = [
-        Evidence(LAUNCHED_AGAIN, Verdict.INCONCLUSIVE, (why,), f"{one.check} with {one.stack}")
-        for one in cases
-        if (why := confirmation.unconfirmed(one))
-    ]
+    evidence: list[Evidence] = []
+    for one in cases:
+        if why := confirmation.unconfirmed(one):
+            of = f"{one.check} with {one.stack}"
+            usual = judged.usual.get(one.identity)
+            if usual is None:
+                evidence.append(Evidence(LAUNCHED_AGAIN, Verdict.INCONCLUSIVE, (why,), of))
+            else:
+                each = why.facts.get("each")
+                by = str(each[0]) if isinstance(each, list) else ""
+                often = {"came": usual.came, "sessions": usual.sessions}
+                said = SUITE_USUAL(test=of, by=by, command=one.command, **often)
+                suite.notes.append(str(said))
     evidence += _slow_nodes(judged.over, suite)
     moved = list(_changed_in(changed))
     if strict:
@@ -432,6 +447,7 @@ class _Judged:
     over: Sequence[Series]
     beside: Beside
     before: Mapping[tuple[object, str], float]
+    usual: Mapping[CaseId, Coming]
 
 
 def _judged(suite: _Suite, figures: Figures) -> _Judged:
@@ -503,7 +519,14 @@ def _judged(suite: _Suite, figures: Figures) -> _Judged:
         for one in over
         if len(one.points) > 1 and one.points[-1].run_id == past[-1].run_id
     }
-    return _Judged(tuple(decided), over, beside, values)
+    usual = comings(over, [one.run_id for one in past])
+    keys = {one.name: key_of(one) for one in first}
+    of_cases = {
+        one.identity: coming
+        for one in decided
+        if (key := keys.get(names[one.identity])) and (coming := usual.get(key)) and coming.is_usual
+    }
+    return _Judged(tuple(decided), over, beside, values, of_cases)
 
 
 def _is_timed(outcome: Outcome, session: Session, settings: Settings) -> bool:

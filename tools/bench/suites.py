@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustergate.core.figures import name_of
-from clustergate.core.model import Case, Verdict
-from clustergate.judge.confirmation import unconfirmed
+from clustergate.core.model import LAUNCHED_AGAIN, Run, Verdict
 from clustergate.suites.judging import NEWEST, OLDEST, RULE, judge_session
 from clustergate.suites.places import sessions_at
 from clustergate.suites.sessions import Result, Session, Value
@@ -89,17 +88,19 @@ def session(day: int, of_day: Sequence[float], kinds: Sequence[str]) -> Session:
     return Session(f"s{day}", started, results, started + datetime.timedelta(hours=2))
 
 
-def accused(cases: Sequence[Case]) -> Iterator[tuple[int, bool]]:
+def accused(run: Run) -> Iterator[tuple[int, bool]]:
     """Yield which tests are slower, and whether that is confirmed."""
-    for case in cases:
+    for case in run.cases:
         slow = [one for one in case.groups if one.judgement.verdict is Verdict.REGRESSION]
         names = {name for one in slow for name in one.names}
-        regression = any(
+        if any(
             one.judgement.verdict is Verdict.REGRESSION or name_of(one) in names
             for one in case.figures
-        )
-        if regression or unconfirmed(case):
-            yield int(case.check.removeprefix("test")), regression
+        ):
+            yield int(case.check.removeprefix("test")), True
+    for one in run.evidence:
+        if one.part == LAUNCHED_AGAIN:
+            yield int(one.of.partition(" ")[0].removeprefix("test")), False
 
 
 def simulate(machine: Machine, tests: int, by: float, seed: int, say: bool) -> list[Tally]:
@@ -120,7 +121,7 @@ def simulate(machine: Machine, tests: int, by: float, seed: int, say: bool) -> l
         now = sessions[day].started + datetime.timedelta(hours=3)
         run = judge_session(window, Settings(exclusive=True), "run", now).run
         named: dict[str, set[int]] = {judge.name: set(), watch.name: set()}
-        for test, confirmed in accused(run.cases):
+        for test, confirmed in accused(run):
             named[judge.name if confirmed else watch.name].add(test)
         typed = every[day] - np.median(every[: RULE.fewest_runs], axis=0)
         moved = every[day] - every[max(0, day - 7) : day].mean(axis=0)
