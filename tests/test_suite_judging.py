@@ -294,6 +294,14 @@ def test_a_renamed_test_is_told_and_keeps_its_history_if_said_so():
     assert figure(run, "new3").judgement.verdict is Verdict.REGRESSION
 
 
+def test_a_time_that_is_rounded_to_nothing_is_told():
+    made = [session(day, [result("t", [("solve", 0.0, "s")], day)]) for day in range(8)]
+    run = judged(made[::-1])
+    assert any(
+        note.startswith("t.solve 0 or below, of which there is no ratio") for note in run.notes
+    )
+
+
 def test_sessions_dated_wrongly_are_left_out_and_told():
     newest, *before = sessions()
     future = session(5000, newest.results)

@@ -251,6 +251,17 @@ def test_what_is_half_written_is_refused(tmp_path):
     assert f"{path} cannot be read as a results database" in refusal(path)
 
 
+def test_other_peoples_json_beside_reports_is_passed_over(tmp_path):
+    (tmp_path / "run-report-0.json").write_text(json.dumps(report(0)))
+    for name, text in (("package.json", '{"a": 1}'), ("list.json", "[1]")):
+        (tmp_path / name).write_text(text)
+        assert "it has no session_info" in refusal(tmp_path / name)
+    assert len(sessions_at(tmp_path)) == 1
+    # One that is cut off may be the newest session: without it an older one would be judged.
+    (tmp_path / "run-report-1.json").write_text(json.dumps(report(1))[:-30])
+    assert "run-report-1.json cannot be read" in refusal(tmp_path)
+
+
 def test_a_locked_database_is_told_and_left(tmp_path, monkeypatch):
     monkeypatch.setattr(results_db, "_WAIT_S", 0.1)
     path = database(tmp_path, [report(0)])

@@ -92,6 +92,11 @@ SUITE_UNITS = Words(
     "suite.units",
     "{figure} was in {before} until {session} and is in {unit} now: those values are left out",
 )
+SUITE_NO_RATIO = Words(
+    "suite.no-ratio",
+    "{names:list} 0 or below, of which there is no ratio: not judged",
+    remedy="let the test print more digits, or measure longer",
+)
 SUITE_RENAMED = Words(
     "suite.renamed",
     "{new} is new, and {old}, which has the same variables, did not run",
@@ -213,7 +218,7 @@ def judge_session(
     if strict:
         evidence += moved
     suite.notes += [one.sentence for one in moved if not strict]
-    suite.notes += _absent(suite)
+    suite.notes += _absent(suite) + _no_ratio(suite.session)
     newest = records.past_run(suite.session, figures, settings, now).records
     suite.notes += [*_unproven(suite.session), *assembly.disturbances(newest)]
     partitions = sorted({one.partition for one in cases})
@@ -371,6 +376,11 @@ def _units(suite: _Suite, figures: Figures) -> list[str]:
                     said = SUITE_UNITS(before=before, session=session.session_id, **facts)
                     notes[key] = str(said)
     return [*notes.values()]
+
+
+def _no_ratio(session: Session) -> list[str]:
+    names = {f"{x.test}.{v.name}": None for x in session.results for v in x.values if v.value <= 0}
+    return [str(SUITE_NO_RATIO(names=[*names][:3]))] if names else []
 
 
 def _absent(suite: _Suite) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from clustergate.core.reasons import Words
 from clustergate.suites import perflogs, reports, results_db
-from clustergate.suites.sessions import Session, SuiteError, newest_first
+from clustergate.suites.sessions import NoReport, Session, SuiteError, newest_first
 
 # ReFrame's environment variables for where it puts them, and what it does without.
 _REPORT, _DATABASE = "RFM_REPORT_FILE", "RFM_SQLITE_DB_FILE"
@@ -65,7 +66,9 @@ def _sessions_at(path: Path, newest: int | None, oldest: int) -> Iterator[Sessio
     if newest is not None and len(files) > newest + oldest:
         files = files[:newest] + files[len(files) - oldest :]
     for one in (*databases, *files):
-        yield from _of_file(one, newest, oldest)
+        # Where people put reports, other programs may leave JSON.
+        with contextlib.suppress(NoReport):
+            yield from _of_file(one, newest, oldest)
     if not databases and not files:
         # ReFrame moves a log away whose columns changed.
         logs = [*path.rglob("*.log"), *path.rglob("*.log.h*")]

@@ -14,6 +14,7 @@ from clustergate.suites.sessions import (
     PROOF,
     SUITE_UNREADABLE,
     SUITE_VERSION,
+    NoReport,
     Result,
     Session,
     SuiteError,
@@ -41,6 +42,9 @@ def read_report(path: Path) -> Session:
 
 def session_of(report: Any, source: str) -> Session:
     """Return the session of a report; ``source`` is where it stands, for sentences."""
+    if not isinstance(report, dict) or "session_info" not in report:
+        why = "it has no session_info"
+        raise NoReport(SUITE_UNREADABLE(path=source, form=FORM, why=why))
     try:
         info = report["session_info"]
         version = str(info["data_version"])

@@ -22,7 +22,7 @@ KEPT = "rank-proof/kept"
 SUITE_UNREADABLE = Words(
     "suite.unreadable",
     "{path} cannot be read as {form} of ReFrame: {why}",
-    remedy="see that ReFrame ended, and that it wrote this file",
+    remedy="see that ReFrame ended and wrote it; what is damaged for good, move away",
 )
 SUITE_VERSION = Words(
     "suite.version",
@@ -33,6 +33,10 @@ SUITE_VERSION = Words(
 
 class SuiteError(BadRequest):
     """A file of a suite that cannot be read, or holds nothing to be judged."""
+
+
+class NoReport(SuiteError):
+    """A file that is whole, and of some other program."""
 
 
 @dataclass(frozen=True)
