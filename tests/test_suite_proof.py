@@ -173,6 +173,8 @@ def test_ranks_that_each_run_alone_fail_the_test(desk, stacks):
     assert (result.result, result.phase) == ("fail", "sanity"), printed
     assert "2 processes each believe they are rank 0 of 1, not one of 2" in result.reason
     assert result.proof.details["node_states"]
+    assert [one.code for one in result.proof.complaints] == ["proof.singletons"]
+    assert not result.proof.is_proven
 
 
 @pytest.mark.mpi
@@ -221,7 +223,9 @@ def launch(order, *, disturbed=False):
 
 def test_what_a_report_keeps_is_read_again_and_divides_no_column():
     why = PROOF_NO_RECORD()
-    of = Proven((launch(0, disturbed=True),), {"a|b": (1.5, 2.5)}, (why,), {"proof": {"x": "|"}})
+    launches = (launch(0, disturbed=True),)
+    details = {"proof": {"x": "|"}}
+    of = Proven(launches, {"a|b": (1.5, 2.5)}, (why,), (why,), details)
     text = as_text(of)
     assert "|" not in text
     assert "\n" not in text
@@ -256,6 +260,15 @@ def test_what_is_not_proven_is_judged_and_told_once():
     assert "linked statically" in note
     # Nobody asked the others.
     assert "proved" not in judged(sessions()).session
+
+
+def test_what_contradicts_the_proof_is_no_proof_and_no_figure():
+    why = PROOF_NO_RECORD()
+    run = judged(with_newest(proved(99.9, 19, launches=(launch(0),), complaints=(why,))))
+    assert "0 of 1 test proved" in run.session
+    (case,) = [one for one in run.cases if one.check == "test3"]
+    assert case.reasons == (why,)
+    assert status_of(run) == 2
 
 
 def test_a_node_that_changed_is_told_with_what_changed(tmp_path):

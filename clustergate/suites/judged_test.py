@@ -126,10 +126,10 @@ class Judged(_Plugin):  # type: ignore[misc]
         )
         launches = self.job_launches
         of_job = Path(self.stagedir), self._nonce, launches, asked, self._compilers
-        self._proven, against = proving.proven_by(*of_job, str(job.stdout), default_place())
+        self._proven = proving.proven_by(*of_job, str(job.stdout), default_place())
         self.clustergate_proof = as_text(self._proven)
-        if against:
-            raise SanityError(printable(sentence_of(against)))
+        if complaints := self._proven.complaints:
+            raise SanityError(printable(sentence_of(complaints)))
 
     @run_after("sanity")  # type: ignore[untyped-decorator]
     def require_sanity_of_each(self) -> None:

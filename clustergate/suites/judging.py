@@ -290,7 +290,7 @@ def _told(suite: _Suite, place: str) -> str:
     of = f"the session {suite.session.session_id} of {started:%Y-%m-%d %H:%M}"
     of += f" in {place}" if place else ""
     asked = [one.proof for one in suite.session.results if one.proof]
-    proved = [one for one in asked if one.launches and not one.unproven]
+    proved = [one for one in asked if one.is_proven]
     ranks = f"; {len(proved)} of {counted(len(asked), 'test')} proved library, nodes and cores"
     return f"{of}, beside {counted(earlier, 'earlier session')}{ranks if asked else ''}"
 

@@ -167,8 +167,8 @@ def proven_by(
     compilers: Sequence[str],
     output: str,
     reports: Path,
-) -> tuple[Proven, list[Reason]]:
-    """Return what the launches of a test proved, and what speaks against them.
+) -> Proven:
+    """Return what the launches of a test proved.
 
     ``output`` is the file of the first launch's standard output. What nodes said of themselves is
     kept with the ``reports`` of all sessions, and the whole proof below :data:`KEPT`.
@@ -185,7 +185,7 @@ def proven_by(
     }
     if not (job / _LIBRARY).exists():
         why = UNPROVEN_MPICC(compilers=[*compilers], log=str(job / "libproof.err"))
-        return Proven(unproven=(why,), details=details), []
+        return Proven(unproven=(why,), details=details)
     asked = replace(asked, mpi_library=_linked(job) or asked.mpi_library)
     against: dict[int, list[Reason]] = {}
     made: list[Launch] = []
@@ -205,12 +205,12 @@ def proven_by(
         (stage / KEPT / "proof.json").write_text(json.dumps(whole, indent=1), encoding="utf-8")
         details["proof"] = {k: v for k, v in whole.items() if k != "ranks"}
     except ClustergateError as error:
-        return Proven(unproven=(error.reason,), details=details), []
+        return Proven(unproven=(error.reason,), details=details)
     said = proof.by_launch(against, str(stage))
     if unseen := next((one for one in said if one.code in _UNSEEN), None):
         # Of what is not seen, nothing else that is said holds.
-        return Proven(unproven=(unseen,), details={**details, "proof": {}}), []
-    return Proven(tuple(made), details=details), said
+        return Proven(unproven=(unseen,), details={**details, "proof": {}})
+    return Proven(tuple(made), complaints=tuple(said), details=details)
 
 
 def _no_rows(lines: object, source: str) -> tuple[()]:

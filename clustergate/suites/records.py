@@ -228,6 +228,7 @@ def _record(launches: Sequence[Result], figures: Figures, settings: Settings) ->
         ],
         launches=made,
         command=command_of(first),
+        complaints=proven.complaints,
         details=details,
     )
 

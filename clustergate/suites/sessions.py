@@ -58,14 +58,20 @@ class Proven:
     """What the launches of a test proved, as ReFrame's report keeps it.
 
     ``launches`` tell what disturbed them, ``values`` the variables of each where there are several,
-    by name. ``unproven`` is why nothing is claimed, ``details`` are those of a
+    by name. ``unproven`` is why nothing is claimed, ``complaints`` and ``details`` are those of a
     :class:`~clustergate.core.model.CaseRecord`.
     """
 
     launches: tuple[Launch, ...] = ()
     values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     unproven: tuple[Reason, ...] = ()
+    complaints: tuple[Reason, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether all that was asked for was seen."""
+        return bool(self.launches) and not (self.unproven or self.complaints)
 
 
 def as_text(proven: Proven) -> str:
