@@ -302,6 +302,18 @@ def test_a_time_that_is_rounded_to_nothing_is_told():
     )
 
 
+def test_sessions_that_are_too_far_apart_are_no_lack_of_sessions():
+    rates = (1.0, 40.0, 3.0, 100.0, 2.0, 70.0, 5.0)
+    made = [session(day, [result("t", [("r", x, "GB/s")], day)]) for day, x in enumerate(rates)]
+    run = judged(made[::-1])
+    assert figure(run, "t").judgement.verdict is Verdict.INCONCLUSIVE
+    said = figure(run, "t").judgement.sentence
+    assert said.startswith("its 6 sessions before are from 1 to 100, too far apart to expect one")
+    first = render(run, width=300)
+    assert "No baseline yet" not in first
+    assert "too far apart to expect one" in first
+
+
 def test_sessions_dated_wrongly_are_left_out_and_told():
     newest, *before = sessions()
     future = session(5000, newest.results)

@@ -83,6 +83,11 @@ SUITE_NO_REFERENCE = Words(
     "fewer than {fewest} sessions before it have it",
     remedy="run the suite on more days",
 )
+SUITE_SCATTERS = Words(
+    "suite.scatters",
+    "its {sessions} sessions before are from {low} to {high}, too far apart to expect one",
+    remedy="measure where nothing else runs, or launch more often (`--repeat 3`)",
+)
 SUITE_SHARED = Words(
     "suite.shared",
     "shared machine: nothing says that jobs of {partition} have their nodes for themselves",
@@ -514,6 +519,11 @@ def _judged(suite: _Suite, figures: Figures) -> _Judged:
         }
         for identity, case in before.items():
             looks.setdefault(identity, []).append(Launched(case, own[names[identity]].hosts))
+    keys = {one.name: key_of(one) for one in first}
+    earlier: dict[CaseKey | None, dict[str, list[float]]] = {}
+    for one in over:
+        points = [x for x in one.points if x.counts and x.run_id != past[-1].run_id]
+        earlier.setdefault(one.case, {})[one.name] = [x.estimate.value for x in points]
     decided = []
     for identity, case in cases.items():
         if identity in slow:
@@ -523,14 +533,13 @@ def _judged(suite: _Suite, figures: Figures) -> _Judged:
             why = SESSIONS_LEFT(count=count)
             of = Launched(case, hosts.get(names[identity], ()))
             case = confirmation.decided(of, seen, MODE, why)
-        decided.append(_reworded(case))
+        decided.append(_reworded(case, earlier.get(keys.get(names[identity]), {})))
     values: dict[tuple[object, str], float] = {
         (one.case, one.name): one.points[-2].estimate.value
         for one in over
         if len(one.points) > 1 and one.points[-1].run_id == past[-1].run_id
     }
     usual = comings(over, [one.run_id for one in past])
-    keys = {one.name: key_of(one) for one in first}
     of_cases = {
         one.identity: coming
         for one in decided
@@ -575,25 +584,33 @@ def _without(one: Series, runs: Collection[str]) -> Series:
     return dataclasses.replace(one, points=points)
 
 
-def _reworded(case: Case) -> Case:
-    """Return a case with reasons that hold for somebody's suite."""
+def _reworded(case: Case, earlier: Mapping[str, Sequence[float]]) -> Case:
+    """Return a case with reasons that hold for somebody's suite.
 
-    def said(judgement: Judgement) -> Judgement:
-        reasons = tuple(
-            Reason(SUITE_CREPT.code, why.facts)
-            if why.code == CHANGE_CREPT.code
-            else SUITE_NO_REFERENCE(fewest=RULE.fewest_runs)
-            if why.code == NO_REFERENCE.code
-            else why
-            for why in judgement.reasons
-        )
-        return Judgement(judgement.verdict, reasons)
+    ``earlier`` are the values of its figures in sessions before, by their names.
+    """
 
-    return dataclasses.replace(
-        case,
-        figures=tuple(dataclasses.replace(x, judgement=said(x.judgement)) for x in case.figures),
-        groups=tuple(dataclasses.replace(x, judgement=said(x.judgement)) for x in case.groups),
+    def said(judgement: Judgement, values: Sequence[float] = ()) -> Judgement:
+        known = sorted(values)
+        scatters = len(known) >= RULE.fewest_runs
+        verdict, reasons = judgement.verdict, list(judgement.reasons)
+        for place, why in enumerate(judgement.reasons):
+            if why.code == CHANGE_CREPT.code:
+                reasons[place] = Reason(SUITE_CREPT.code, why.facts)
+            elif why.code == NO_REFERENCE.code and scatters:
+                low, high = (f"{one:.4g}" for one in (known[0], known[-1]))
+                reasons[place] = SUITE_SCATTERS(sessions=len(known), low=low, high=high)
+                verdict = Verdict.INCONCLUSIVE
+            elif why.code == NO_REFERENCE.code:
+                reasons[place] = SUITE_NO_REFERENCE(fewest=RULE.fewest_runs)
+        return Judgement(verdict, tuple(reasons))
+
+    figures = (
+        dataclasses.replace(x, judgement=said(x.judgement, earlier.get(name_of(x), ())))
+        for x in case.figures
     )
+    groups = (dataclasses.replace(x, judgement=said(x.judgement)) for x in case.groups)
+    return dataclasses.replace(case, figures=tuple(figures), groups=tuple(groups))
 
 
 def _with_command(case: Case, session: Session) -> Case:
