@@ -4,17 +4,20 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clustergate.core.model import Launch, Verdict
 from clustergate.judge.history.node_states import digest_of, keep_states
 from clustergate.launch.disturbance import NODE_SHARED
-from clustergate.launch.proof.ranks import PROOF_NO_RECORD
+from clustergate.launch.proof.ranks import PROOF_NO_RECORD, check_proofs, read_proofs
 from clustergate.report.summary import status_of
 from clustergate.stacks.manifest import read_manifest
 from clustergate.suites import reports
+from clustergate.suites.proving import asked_of
 from clustergate.suites.sessions import Proven, as_text, from_text
 from tests.conftest import PATIENCE_S
 from tests.test_proof_library import compile_
@@ -260,6 +263,25 @@ def test_what_is_not_proven_is_judged_and_told_once():
     assert "linked statically" in note
     # Nobody asked the others.
     assert "proved" not in judged(sessions()).session
+
+
+def test_what_a_test_does_not_ask_is_not_held_against_it(data):
+    ranks = read_proofs(data / "proof" / "mpich-dgemm")
+
+    def complaints(**asks: Any) -> list[str]:
+        of: dict[str, Any] = {
+            **{"ranks": len(ranks), "ranks_per_node": None, "cores_per_rank": None},
+            **{"hosts": (), "own_cores": True, "by_srun": False},
+            **asks,
+        }
+        asked = replace(asked_of(**of), nonce=str(ranks[0].nonce))
+        return [one.code for one in check_proofs(ranks, asked)]
+
+    assert complaints() == []
+    assert complaints(ranks=len(ranks) + 1) == ["proof.other-size"]
+    assert complaints(ranks_per_node=1) == ["proof.one-node"]
+    assert complaints(hosts=("n99",)) == ["proof.strange-hosts"]
+    assert complaints(cores_per_rank=64) == ["proof.few-cores"]
 
 
 def test_what_contradicts_the_proof_is_no_proof_and_no_figure():

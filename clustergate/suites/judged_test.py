@@ -122,6 +122,7 @@ class Judged(_Plugin):  # type: ignore[misc]
             ranks_per_node=self.num_tasks_per_node,
             cores_per_rank=self.num_cpus_per_task,
             hosts=() if is_local else nodes_of(job.nodelist),
+            own_cores=not self.use_multithreading,
             by_srun=by.startswith("srun"),
         )
         launches = self.job_launches

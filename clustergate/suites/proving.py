@@ -51,8 +51,9 @@ UNPROVEN_CONTAINER = Words(
     "the program runs in a container, where nothing is preloaded",
     remedy="run it outside of one, or leave `prove_ranks` out",
 )
-# Each says that something was not seen, not that it was otherwise.
+# Each says that something was not seen, or that nobody asked for it, not that it was otherwise.
 _UNSEEN = {
+    proof.PROOF_PRELOADED.code,
     proof.PROOF_NO_RECORD.code,
     proof.OTHER_FAMILY.code,
     proof.STARTED_TWICE.code,
@@ -136,22 +137,27 @@ def asked_of(
     ranks_per_node: int | None,
     cores_per_rank: int | None,
     hosts: Sequence[str],
+    own_cores: bool,
     by_srun: bool,
 ) -> ProofExpectation:
     """Return what a test asks of its launches; None, and no ``hosts``, where it asks nothing.
 
+    Where ranks are to have threads of a core, these are no ``own_cores``.
+
     The library, and the word of each launch, are those of the job: see :func:`proven_by`.
     """
+    ranks = max(ranks or 0, 0)
     nodes = -(-ranks // ranks_per_node) if ranks and ranks_per_node else None
     return ProofExpectation(
         nonce="",
-        ranks=ranks or 0,
+        ranks=ranks,
         mpi_library="/",
         library_pattern="",
         nodes=nodes,
         hosts=tuple(hosts) or None,
         ranks_per_node=ranks_per_node,
         cores_per_rank=cores_per_rank or 1,
+        own_cores=own_cores,
         bound=False,
         may_oversubscribe=cores_per_rank is None,
         by_srun=by_srun,
