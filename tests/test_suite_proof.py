@@ -1,5 +1,6 @@
 """Somebody's MPI test that proves its ranks, run by ReFrame's own launcher, and what is claimed."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -252,6 +253,18 @@ def test_of_several_launches_the_best_undisturbed_one_counts():
     run = judged(with_newest(proved(80.0, 19, launches=launches, values=values)))
     assert figure(run).estimate.value == 100.0
     assert figure(run).judgement.verdict is Verdict.PASS
+
+
+def test_launches_that_nobody_proves_are_launches():
+    values = {"rate": (80.0, 100.0)}
+    repeated = [
+        dataclasses.replace(proved(80.0, 19, values=values), repeat=k, nodes=("n1",))
+        for k in range(2)
+    ]
+    run = judged(with_newest(*repeated))
+    assert figure(run).estimate.value == 100.0
+    assert figure(run).judgement.verdict is Verdict.PASS
+    assert "proved" not in run.session
 
 
 def test_what_is_not_proven_is_judged_and_told_once():

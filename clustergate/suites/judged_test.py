@@ -8,6 +8,7 @@ what its figures are beside those of its sessions before; what looks slow fails,
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import functools
@@ -135,17 +136,19 @@ class Judged(_Plugin):  # type: ignore[misc]
     @run_after("sanity")  # type: ignore[untyped-decorator]
     def require_sanity_of_each(self) -> None:
         """Hold the other launches to what the test asks of its output."""
-        for _ in self._other_launches():
-            sn.evaluate(self.sanity_patterns)
+        for order in self._others:
+            with self._output_of(order):
+                sn.evaluate(self.sanity_patterns)
 
     @run_after("performance")  # type: ignore[untyped-decorator]
     def judge(self) -> None:
         """Raise ReFrame's PerformanceError with the judge's sentence for what looks slow."""
         values: dict[str, list[float]] = {x.name: [x.value] for x in values_of(self.perfvalues)}
-        for _ in self._other_launches():
-            for name, of_each in values.items():
-                of_each.append(float(self.perf_variables[name].evaluate()))
-        if hasattr(self, "_nonce") and self.job_launches > 1:
+        for order in self._others:
+            with self._output_of(order):
+                for name, of_each in values.items():
+                    of_each.append(float(self.perf_variables[name].evaluate()))
+        if self._others:
             tuples = {name: tuple(of_each) for name, of_each in values.items()}
             self._proven = dataclasses.replace(self._proven, values=tuples)
             self.clustergate_proof = as_text(self._proven)
@@ -153,17 +156,19 @@ class Judged(_Plugin):  # type: ignore[misc]
         if sentence := slower(_result_of(self), _sessions(place)):
             raise PerformanceError(sentence)
 
-    def _other_launches(self) -> Iterator[int]:
-        """Yield the launches but for ReFrame's own, each as if its output were the job's."""
-        if not hasattr(self, "_nonce"):
-            return
+    @property
+    def _others(self) -> range:
+        """The launches but for ReFrame's own."""
+        return range(1, self.job_launches if hasattr(self, "_nonce") else 1)
+
+    @contextlib.contextmanager
+    def _output_of(self, order: int) -> Iterator[None]:
+        """Let the test read the output of a launch as if it were the job's."""
         own = self.job._stdout, self.job._stderr
-        stage = Path(self.stagedir)
+        self.job._stdout, self.job._stderr = proving.output_of(order)
         try:
-            for order in range(1, self.job_launches):
-                self.job._stdout, self.job._stderr = proving.output_of(order)
-                with change_dir(stage):
-                    yield order
+            with change_dir(self.stagedir):
+                yield
         finally:
             self.job._stdout, self.job._stderr = own
 

@@ -294,7 +294,8 @@ def _told(suite: _Suite, place: str) -> str:
     earlier, started = len(suite.sessions) - 1, suite.session.started
     of = f"the session {suite.session.session_id} of {started:%Y-%m-%d %H:%M}"
     of += f" in {place}" if place else ""
-    asked = [one.proof for one in suite.session.results if one.proof]
+    proofs = [one.proof for one in suite.session.results if one.proof]
+    asked = [one for one in proofs if one.launches or one.unproven or one.complaints]
     proved = [one for one in asked if one.is_proven]
     ranks = f"; {len(proved)} of {counted(len(asked), 'test')} proved library, nodes and cores"
     return f"{of}, beside {counted(earlier, 'earlier session')}{ranks if asked else ''}"

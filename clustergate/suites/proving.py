@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -111,8 +112,9 @@ def output_of(order: int) -> tuple[str, str]:
 
 
 def make_folders(stage: Path, launches: int) -> None:
-    """Make what the job's lines expect."""
+    """Make what the job's lines expect, anew where ReFrame keeps a stage folder."""
     job = stage / FOLDER
+    shutil.rmtree(job, ignore_errors=True)
     for folder in (job / NODES, stage / KEPT, *(proof_folder(job, k) for k in range(launches))):
         folder.mkdir(parents=True, exist_ok=True)
     for order in range(1, launches):

@@ -192,20 +192,10 @@ def _record(launches: Sequence[Result], figures: Figures, settings: Settings) ->
     nodes = max(len(one.nodes) for one in launches) or 1
     placement = ", ".join(filter(None, [first.parameters, first.node and f"on {first.node}"]))
     hosts = sorted({node for one in launches for node in one.nodes})
+    made = [*_launches(launches)]
     proven = first.proof or Proven()
-    details = {**({"proof": {"hosts": hosts}} if hosts else {}), **proven.details}
-    if len(launches) > 1:
-        # What each of ReFrame's repetitions proved, in turn.
-        each = [one.proof.launches[:1] if one.proof else () for one in launches]
-        proven = replace(proven, launches=tuple(x for some in each for x in some), values={})
-    made = (
-        [replace(one, order=order) for order, one in enumerate(proven.launches)]
-        if len(proven.launches) >= len(launches)
-        else [
-            Launch(order, x.completed - x.seconds, x.seconds, x.nodes[0] if x.nodes else "")
-            for order, x in enumerate(launches)
-        ]
-    )
+    # Where nobody proved them, the nodes are those that ReFrame names.
+    proof = {**({"hosts": hosts} if hosts else {}), **proven.details.get("proof", {})}
     return CaseRecord(
         name=record_name(first, settings),
         check=test,
@@ -218,19 +208,28 @@ def _record(launches: Sequence[Result], figures: Figures, settings: Settings) ->
             "mode": MODE,
         },
         samples=[
-            Sample(test, value.name, value.unit, better, {}, figure, order)
-            for at, one in enumerate(launches)
-            for value in one.values
-            if (known := figures.get((test, value.name)))
-            and (better := known.better or Better.NEITHER)
-            and value.unit == known.unit
-            for order, figure in enumerate(proven.values.get(value.name, [value.value]), at)
+            Sample(test, name, known.unit, known.better or Better.NEITHER, {}, value, order)
+            for order, (_, values) in enumerate(made)
+            for (name, unit), value in values.items()
+            if (known := figures.get((test, name))) and unit == known.unit
         ],
-        launches=made,
+        launches=[replace(launch, order=order) for order, (launch, _) in enumerate(made)],
         command=command_of(first),
         complaints=proven.complaints,
-        details=details,
+        details={**proven.details, **({"proof": proof} if proof else {})},
     )
+
+
+def _launches(results: Sequence[Result]) -> Iterator[tuple[Launch, dict[tuple[str, str], float]]]:
+    """Yield the launches of a test's repetitions, each with its values by their names and units."""
+    for one in results:
+        proven = one.proof or Proven()
+        values = {(x.name, x.unit): proven.values.get(x.name, (x.value,)) for x in one.values}
+        node = one.nodes[0] if one.nodes else ""
+        untold = Launch(0, one.completed - one.seconds, one.seconds, node)
+        for place in range(max(map(len, values.values()))):
+            launch = [*proven.launches[place : place + 1], untold][0]
+            yield launch, {key: each[place] for key, each in values.items() if place < len(each)}
 
 
 def command_of(result: Result, configs: Iterable[str] = ()) -> str:
