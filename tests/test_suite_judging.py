@@ -343,6 +343,17 @@ def test_two_suites_with_tests_of_one_name_are_kept_apart():
     assert "such as test3 in /s/checks/a.py and /s/others/b.py" in note
 
 
+def test_sessions_of_another_suite_in_one_place_are_none_of_this_one():
+    newest, *before = sessions()
+    others = [
+        session(one + 0.5, [result("stream", [("rate", 20.0, "GB/s")], one)]) for one in range(19)
+    ]
+    run = judged([newest, *sorted([*before, *others], key=lambda x: x.started, reverse=True)])
+    assert "beside 19 earlier sessions" in run.session
+    assert not any("did not run" in note for note in run.notes)
+    assert figure(run).judgement.verdict is Verdict.PASS
+
+
 def test_tests_whose_files_move_keep_their_history():
     newest, *before = sessions(slow=slow_on(17, 18, 19))
     moved = [dataclasses.replace(x, file="/s/checks/mpi/b.py") for x in newest.results]

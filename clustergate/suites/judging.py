@@ -188,7 +188,8 @@ def judge_session(
     where they were read. Raises :class:`clustergate.suites.sessions.SuiteError` where none can be
     dated.
     """
-    suite = _Suite(_of_one_suite(sessions, settings, now), settings, now)
+    own = _with_its_tests(_of_one_suite(sessions, settings, now), settings)
+    suite = _Suite(own, settings, now)
     suite.notes += _doubted(sessions, now)
     figures = records.figures_in(suite.sessions, settings)
     describe(records.descriptors(figures))
@@ -327,6 +328,21 @@ def _of_one_suite(
         return dataclasses.replace(session, results=own)
 
     return [dated[0], *(one for one in map(is_of, dated[1:]) if one.results)]
+
+
+def _with_its_tests(sessions: Sequence[Session], settings: Settings) -> list[Session]:
+    """Return the newest session, and those before it that have any test of it.
+
+    Several suites may leave their sessions in one place. Where none has, all its tests may be
+    renamed, and all are returned.
+    """
+
+    def tests(session: Session) -> set[str]:
+        return {settings.name_now(one.test) for one in session.results}
+
+    newest, *earlier = sessions
+    own = [one for one in earlier if tests(one) & tests(newest)]
+    return [newest, *(own or earlier)]
 
 
 _File = tuple[str, str]
