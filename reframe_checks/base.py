@@ -121,6 +121,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     | name | what it is | by default |
     |---|---|---|
+    | ``choose_program()`` | sets ``program`` by the partition | that of the class |
     | ``ranks``, ``placement``, ``cores_per_rank`` | set in ``settle()`` | every core, packed |
     | ``arguments()``, ``inputs()`` | command line, files by name | none |
     | ``rank_environment()`` | variables of the ranks alone | none |
@@ -217,6 +218,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
             of = {"asked_s": asked, "most_s": limits.seconds, "why": why}
             self.capped = [CAPPED_TIME(**of)]
         self.manifest = self.read_or_plan_manifest()
+        self.choose_program()
         self.found = self.manifest.program(self.program)
         if self.found.unavailable:
             self.not_available(self.found.unavailable)
@@ -228,6 +230,9 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         ):
             self.keep(unavailable=str(why), not_launched=why)
             self.skip(str(why))
+
+    def choose_program(self) -> None:
+        """Choose among several programs, once the partition is known."""
 
     def not_available(self, reason: str) -> None:
         """Keep why this case cannot run here, and leave it out."""

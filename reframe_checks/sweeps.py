@@ -8,9 +8,11 @@ from reframe.core.builtins import parameter, run_after
 
 from clustergate.benchmarks.descriptor import Sweep
 from reframe_checks.system import (
+    domain_counts,
     partitions_that_measure,
     partitions_that_place,
     partitions_that_scale_to,
+    partitions_with_domains,
     placements,
     rank_counts,
 )
@@ -53,8 +55,21 @@ class OverProcessCounts(rfm.RegressionTestPlugin):
         self.only_in(partitions_that_scale_to(self, self.ranks))
 
 
+class OverDomains(rfm.RegressionTestPlugin):
+    """A case for one process, and for one in each NUMA domain of a node (``Sweep.DOMAINS``)."""
+
+    process_count = parameter(domain_counts(), loggable=True)
+
+    @run_after("init")
+    def take_ranks(self) -> None:
+        """Let the parameter of this case decide the ranks."""
+        self.ranks = self.process_count
+        self.only_in(partitions_with_domains(self.ranks))
+
+
 BASES = {
     Sweep.LAYOUTS: OverLayouts,
     Sweep.PLACEMENTS: OverPlacements,
     Sweep.PROCESS_COUNTS: OverProcessCounts,
+    Sweep.DOMAINS: OverDomains,
 }

@@ -108,6 +108,16 @@ def partitions_that_scale_to(test: Any, count: int) -> list[str]:
     ]
 
 
+def domain_counts() -> list[int]:
+    """Return how many processes measure a node, or its NUMA domains, in any partition."""
+    return sorted({count for shape in _shapes().values() for count in shape.domain_counts})
+
+
+def partitions_with_domains(count: int) -> list[str]:
+    """Return the partitions whose nodes so many processes measure by their NUMA domains."""
+    return [name for name, shape in _shapes().items() if count in shape.domain_counts]
+
+
 def stack_names() -> list[str]:
     """Return the MPI stacks of the system at hand, in the order of its site config."""
     try:

@@ -45,6 +45,7 @@ site_configuration = configuration(
                         )
                         # A virtual machine may hide its caches.
                         or None,
+                        "numa_domains_per_node": node.numa_domains,
                         "nominal_gflops_per_core": nominal_gflops_per_core(),
                     },
                 }

@@ -39,6 +39,8 @@ site_configuration = configuration(
                         # All its data caches together; what a node can send, in 10**6 bytes/s.
                         "cache_bytes_per_node": 2 * (32 * 2**20 + 32 * 2**20),
                         "link_mb_s": 12500,
+                        # Its NUMA domains with cores; see lscpu.
+                        "numa_domains_per_node": 2,
                         # The devices that carry messages between nodes, by their names in
                         # /sys/class/infiniband or /sys/class/net: a launch that went through
                         # others is invalid. Leave it out where nobody knows.

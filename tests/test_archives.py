@@ -28,6 +28,13 @@ def test_an_archive_is_its_one_folder(tmp_path):
     assert (top / "configure").stat().st_mode & 0o100
 
 
+def test_a_source_of_one_file_is_copied(tmp_path):
+    (tmp_path / "into").mkdir()
+    (source := tmp_path / "stream.c").write_text("int main(void) { return 0; }\n")
+    top = unpack(source, tmp_path / "into")
+    assert (top / "stream.c").read_bytes() == source.read_bytes()
+
+
 @pytest.mark.parametrize(("names", "said"), [(["a/x", "b/y"], "a, b"), (["x"], "x")])
 def test_an_archive_of_something_else_is_named(tmp_path, names, said):
     archive = archive_of(tmp_path / "a.tar.gz", *names)

@@ -8,6 +8,7 @@ from clustergate.benchmarks.mpi_trials.input import (
     trials_measured,
 )
 from clustergate.benchmarks.stream.input import stream_elements
+from clustergate.benchmarks.stream5 import stream5_elements
 
 MEBIBYTE = 1 << 20
 
@@ -89,3 +90,31 @@ def test_numbers_become_options_without_loss():
     settings = {"largest_bytes": 16777216, "seconds": 0.02}
     words = arguments(settings)
     assert words == ["--largest-bytes", "16777216", "--seconds", "0.02"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "cache", "ranks", "elements"),
+    [
+        (0, 32 * MEBIBYTE, 1, 20_000_000),
+        (0, 19 * MEBIBYTE, 1, 10_000_000),
+        (0, 480 * MEBIBYTE, 1, 320_000_000),
+        (0, 480 * MEBIBYTE, 4, 80_000_000),
+        (30_000_000, 32 * MEBIBYTE, 1, 40_000_000),
+    ],
+)
+def test_stream_is_compiled_for_the_smallest_arrays_that_leave_the_caches(
+    asked, cache, ranks, elements
+):
+    assert stream5_elements(asked, cache, 64 << 30, ranks) == elements
+
+
+@pytest.mark.parametrize(
+    ("cache", "memory", "complaint"),
+    [
+        (480 * MEBIBYTE, 8 << 30, "of 320000000 elements .* take 7680000000 bytes, more than 80 %"),
+        (12 << 30, 1 << 40, "5120000000 elements .* may not leave the caches; take 6442450944"),
+    ],
+)
+def test_stream_says_where_memory_or_its_largest_arrays_do_not_suffice(cache, memory, complaint):
+    with pytest.raises(CannotRun, match=complaint):
+        stream5_elements(0, cache, memory, 1)

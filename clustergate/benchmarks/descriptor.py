@@ -77,6 +77,7 @@ class Sweep(enum.Enum):
     NOTHING = "nothing"
     PLACEMENTS = "placements"
     PROCESS_COUNTS = "process counts, one process too"
+    DOMAINS = "one process on a node, and one in each of its NUMA domains"
     LAYOUTS = "process counts and placements"
 
 

@@ -39,6 +39,7 @@ _IDENTITY: Mapping[str, str] = {
     "processes": "{}p",
     "groups": "{}groups",
     "group": "group{}",
+    "domain": "domain{}",
     "threads": "{}threads",
     "cores": "cores{}",
     "against": "against {}",

@@ -75,6 +75,12 @@ class Node:
     memory_total_bytes: int | None
     memory_bounds: tuple[MemoryBound, ...]
     address_space_bytes: int | None
+    domains_online: int | None = None
+
+    @property
+    def numa_domains(self) -> int | None:
+        """The NUMA domains with cores; None where they are unknown, or not all cores usable."""
+        return None if self.lacks_cores else self.domains_online
 
     @property
     def cpu_bound(self) -> CpuBound | None:
@@ -157,6 +163,11 @@ def read_node(root: Path = Path("/")) -> Node:
         memory_total_bytes=meminfo.get("MemTotal"),
         memory_bounds=tuple(_memory_bounds(root, meminfo)),
         address_space_bytes=_address_space_bytes(root),
+        domains_online=sum(
+            bool(file_text(path))
+            for path in (root / "sys/devices/system/node").glob("node[0-9]*/cpulist")
+        )
+        or None,
     )
 
 

@@ -66,6 +66,9 @@ class Partition:
     cache_bytes_per_node: int | None = _extra(
         "all data caches of a node together, in bytes", "integer", minimum=1 << 10, maximum=1 << 40
     )
+    numa_domains_per_node: int | None = _extra(
+        "the NUMA domains of a node that have cores, alike", "integer", minimum=1, maximum=1024
+    )
     link_mb_s: float | None = _extra(
         "what a node can send, in 10**6 bytes/s (12500 for 100 Gbit/s)",
         "number",
@@ -168,6 +171,7 @@ class Partition:
             tuple(self.process_counts),
             tuple(self.placements),
             self.excluded_nodes,
+            self.numa_domains_per_node or 1,
         )
 
     @property

@@ -27,7 +27,8 @@ class Shape:
     """The size of a partition, as its site config states it.
 
     ``counts`` and ``placed`` replace the process counts and placements that follow from the size.
-    ``excluded`` nodes are left out, by the hostfile or for this run, and not among ``nodes``.
+    ``excluded`` nodes are left out, by the hostfile or for this run, and not among ``nodes``. A
+    node has so many NUMA ``domains``.
     """
 
     cores_per_node: int
@@ -35,6 +36,7 @@ class Shape:
     counts: tuple[int, ...] = ()
     placed: tuple[str, ...] = ()
     excluded: int = 0
+    domains: int = 1
 
     def rank_counts(self, named: str = "") -> tuple[int, ...]:
         """Return the process counts to measure: 2, 4, … up to every core, or the named ones.
@@ -68,7 +70,13 @@ class Shape:
         """
         here = [n for n in self.counts if n <= self.cores_per_node]
         nowhere = [n for n in self.counts if not self.holds(n, "packed")]
-        return Shape(self.cores_per_node, 1, (*here, *nowhere), ("packed",))
+        counts = (*here, *nowhere)
+        return replace(self, nodes=1, counts=counts, placed=("packed",), excluded=0)
+
+    @property
+    def domain_counts(self) -> tuple[int, ...]:
+        """The processes of one node: one alone, and one in each of several NUMA domains."""
+        return tuple(sorted({1, self.domains}))
 
     @property
     def whole(self) -> Shape:

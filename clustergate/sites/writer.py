@@ -35,6 +35,7 @@ class Processor:
     model: str
     cores: int
     cache_bytes: int | None
+    domains: int
     ghz: float | None
     flops_per_cycle: int | None
 
@@ -71,6 +72,8 @@ def processor_of(text: str) -> Processor:
         model=values.get("Model name", "unknown"),
         cores=cores,
         cache_bytes=_cache_bytes(values, cores, sockets),
+        # Those without CPUs are memory alone.
+        domains=sum(bool(re.match(r"NUMA node\d+ CPU", key) and values[key]) for key in values),
         ghz=_base_ghz(values),
         flops_per_cycle=flops_per_cycle(
             "", values.get("Flags", "").split(), int(family) if amd and family.isdigit() else None
@@ -243,6 +246,8 @@ def _partition(
     else:
         yield "        # All data caches of a node together; see lscpu on a node."
         yield '        # "cache_bytes_per_node": …,'
+    if alike and processor.domains:
+        yield f'        "numa_domains_per_node": {processor.domains},'
     yield "        # What a node can send, in 10**6 bytes/s: 25000 for 200 Gbit/s."
     yield '        # "link_mb_s": …,'
     if alike and processor.ghz and processor.flops_per_cycle:

@@ -382,9 +382,14 @@ ARCHIVE_TOPS = Words(
 def unpack(archive: Path, folder: Path) -> Path:
     """Unpack a source archive into ``folder``, which is empty, and return its only top folder.
 
+    A source that is a single file, and no archive, is copied there.
+
     Its SHA-256 is pinned and was compared, so it holds what upstream packed; where Python has a
     filter for members that lead elsewhere, that is used besides. Raises :class:`ClustergateError`.
     """
+    if ".tar" not in archive.name:
+        shutil.copy2(archive, folder)
+        return folder
     filtered: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     try:
         with tarfile.open(archive) as tar:

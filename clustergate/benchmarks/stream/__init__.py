@@ -1,15 +1,10 @@
 """The four operations of STREAM, by a kernel of the suite."""
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import Any
-
-from clustergate.benchmarks.descriptor import Check, Format, Headline
+from clustergate.benchmarks.descriptor import Check, Headline
 from clustergate.benchmarks.limits import DOUBLE_BYTES, Measurement, limits_of_any, stream_limits
 from clustergate.benchmarks.mpi_kernel import kernel_benchmark
-from clustergate.benchmarks.stream.output import TITLE, parse_mccalpins, parse_stream
-from clustergate.core.model import MEMORY, Limit, Row
+from clustergate.benchmarks.stream.output import parse_stream
+from clustergate.core.model import MEMORY, Limit
 
 
 def limits(measurement: Measurement) -> tuple[Limit, ...]:
@@ -21,7 +16,7 @@ def limits(measurement: Measurement) -> tuple[Limit, ...]:
     )
 
 
-_KERNEL = kernel_benchmark(
+BENCHMARK = kernel_benchmark(
     "stream",
     parse_stream,
     title="STREAM",
@@ -41,21 +36,4 @@ _KERNEL = kernel_benchmark(
     ),
     place=13,
     kinds={"STREAM": MEMORY},
-)
-
-
-def _parse(lines: Iterable[str], *, source: str = "output", expect: Any = None) -> Iterator[Row]:
-    """Yield the rows of either program: a job only runs the suite's own, which says so first."""
-    if expect is None:
-        seen = list(lines)
-        if any(TITLE.match(line) for line in seen):
-            yield from parse_mccalpins(seen, source=source)
-            return
-        lines = seen
-    yield from parse_stream(lines, source=source, expect=expect)
-
-
-BENCHMARK = replace(
-    _KERNEL,
-    format=Format(re.compile(f"{_KERNEL.format.title.pattern}|{TITLE.pattern}"), _parse),
 )
