@@ -49,7 +49,8 @@ def test_the_records_of_the_ranks_are_attacked() -> None:
 
 def test_every_family_of_outputs_is_attacked() -> None:
     results, others = captures()
-    families = {"hpl", "hpcc", "imb", "osu", "npb", "lammps", "hpccg", "mpi-kernels", "peaks"}
+    families = {"hpl", "hpcc", "hpcg", "imb", "osu", "npb", "lammps", "hpccg", "mpi-kernels"}
+    families |= {"peaks", "stream5"}
     assert {capture.family for capture in results} == families
     assert len(results) > 60
     assert len(others) > 15

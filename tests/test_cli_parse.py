@@ -153,8 +153,8 @@ def test_good_files_are_printed_beside_bad_ones(run: Any, tmp_path: Path) -> Non
         (b"\n \n", ": the text is empty"),
         (
             b"hello\n",
-            ":1: this is not output of HPL, HPCC, IMB, OSU, mpi_trials, host_overhead, "
-            "bidirectional_stream, STREAM, LAMMPS, HPCCG or NPB",
+            ":1: this is not output of HPL, HPCC, IMB, OSU, HPCG, STREAM 5.10, mpi_trials, "
+            "host_overhead, bidirectional_stream, STREAM, LAMMPS, HPCCG or NPB",
         ),
         (
             gzip.compress(b"HPLinpack", mtime=0),

@@ -329,7 +329,9 @@ def test_npb_of_openmp_without_threads_is_not_serial() -> None:
 
 def test_a_log_of_hpcg_is_told_as_what_it_is() -> None:
     log = "Initial Residual = 812.5\nIteration = 1   Scaled Residual = 0.181\n" * 2
-    with pytest.raises(OutputError, match="this is output of HPCG, which clustergate does not"):
+    with pytest.raises(
+        OutputError, match="this is output of HPCG's log, which clustergate does not"
+    ):
         rows(log + "HPCG-Benchmark\nversion=3.1\n")
 
 

@@ -245,6 +245,21 @@ def stream_limits(
     return (Limit(at_most, None, reason),)
 
 
+def memory_limits(measurement: Measurement, bytes_per_unit: float) -> Iterator[Limit]:
+    """Limit a rate whose every unit takes so many bytes from memory at least: in 10^9 per second.
+
+    A kernel that mostly reads moves as much as the triad with the lines that this writes.
+    """
+    fastest = _fastest(_usable_peaks(measurement.peaks, "triad"))
+    if fastest is not None and bytes_per_unit > 0:
+        at_most = measurement.nodes * fastest.at_most * _WRITE_ALLOCATE / bytes_per_unit
+        reason = (
+            f"each operation takes {bytes_per_unit:.3g} bytes from memory at least, which moves no "
+            f"more than {fastest}, however it is counted{measurement.on_each_node}"
+        )
+        yield Limit(at_most, None, reason)
+
+
 class Messages(NamedTuple):
     """What a benchmark of messages does while it counts a byte of bandwidth.
 

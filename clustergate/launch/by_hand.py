@@ -27,7 +27,8 @@ def script(
         lines.append(f"export {name}={shlex.quote(value)}{behind}")
     lines.append(shlex.join(launch))
     if output:
-        lines.append(f"cat {shlex.quote(output)}")
+        # A pattern is for the shell.
+        lines.append(f"cat {output if '*' in output else shlex.quote(output)}")
     return "\n".join(lines)
 
 

@@ -37,6 +37,7 @@ from clustergate.launch.plan import (
     Plan,
     environment_with,
     launch_folder,
+    output_in,
     proof_folder,
     read_plan,
 )
@@ -219,8 +220,7 @@ class Driver:
             from clustergate.core.figures import samples_of
 
             reader = _named(self._plan.reader)
-            output = self._plan.contenders[0].output or OUTPUT
-            path = launch_folder(self._job, order) / output
+            path = output_in(launch_folder(self._job, order), self._plan.contenders[0].output)
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
             self._samples[order] = samples_of(reader(lines), every_metric(), order)
         return self._samples[order]

@@ -45,13 +45,12 @@ class Contender:
     ``launcher`` are the words that start ranks, ``program`` those that each rank runs,
     ``environment`` what the launcher's shell would export (``PATH`` and ``LD_LIBRARY_PATH`` go in
     front of what is there), ``inputs`` the names and texts of files that the program finds in its
-    folder. The figures are in ``output``, or on standard output where that is empty.
-    ``proof_library`` is preloaded into the ranks; what ``proves`` nothing is no MPI program. It is
-    ended after ``seconds``, where they are given, and where it hangs longer than the ``patience``
-    with it. ``expected`` is what a launch must prove, but for
-    its nonce and its nodes, where the study that planned it says so; ``on`` is where it is
-    launched, in the words of that study. ``without`` are words left out of the program's: parts
-    of it that are decided.
+    folder. The figures are in ``output``, a file or a pattern of it, or on standard output where
+    that is empty. ``proof_library`` is preloaded into the ranks; what ``proves`` nothing is no MPI
+    program. It is ended after ``seconds``, where they are given, and where it hangs longer than the
+    ``patience`` with it. ``expected`` is what a launch must prove, but for its nonce and its nodes,
+    where the study that planned it says so; ``on`` is where it is launched, in the words of that
+    study. ``without`` are words left out of the program's: parts of it that are decided.
     """
 
     name: str
@@ -220,6 +219,15 @@ class JobLog:
 def launch_folder(job: Path, order: int) -> Path:
     """Return the folder in which a launch runs and leaves its output."""
     return job / f"launch-{order:03d}"
+
+
+def output_in(folder: Path, output: str) -> Path:
+    """Return what a launch has its figures in: standard output where ``output`` is empty.
+
+    It may be a pattern, such as ``HPCG-Benchmark_*.txt``, where the program puts the date in.
+    """
+    written = sorted(folder.glob(output)) if "*" in output else []
+    return written[0] if len(written) == 1 else folder / (output or OUTPUT)
 
 
 def proof_folder(job: Path, order: int) -> Path:

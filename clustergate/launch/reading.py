@@ -15,11 +15,11 @@ from clustergate.core.reasons import Reason, Words
 from clustergate.launch.dialects import Layout
 from clustergate.launch.node_failures import cause_of
 from clustergate.launch.plan import (
-    OUTPUT,
     Contender,
     Launched,
     launch_folder,
     launch_nonce,
+    output_in,
     proof_folder,
 )
 from clustergate.launch.proof import provenance
@@ -87,7 +87,7 @@ def read_launch(
     ``output`` is the file that the program writes into, standard output where it is empty. Raises
     :class:`~clustergate.launch.proof.ranks.ProofError` for records that cannot be read.
     """
-    path = launch_folder(job, order) / (output or OUTPUT)
+    path = output_in(launch_folder(job, order), output)
     proofs = proof_folder(job, order)
     return read_output(proofs, expected, parse, path, job, is_stdout=not output)
 

@@ -15,6 +15,7 @@ from typing import Any
 from clustergate.benchmarks.hpcc import output as hpcc
 from clustergate.benchmarks.hpcc.output import HpccExpectation, parse_hpcc
 from clustergate.benchmarks.hpccg.output import HpccgExpectation, parse_hpccg
+from clustergate.benchmarks.hpcg.output import HpcgExpectation, parse_hpcg
 from clustergate.benchmarks.hpl.output import HplExpectation, Text, parse_hpl, read_parameters
 from clustergate.benchmarks.imb.header import Text as ImbText
 from clustergate.benchmarks.imb.header import read_header
@@ -30,6 +31,7 @@ from clustergate.benchmarks.npb.output import NpbExpectation, parse_npb
 from clustergate.benchmarks.osu.output import OsuExpectation, parse_osu
 from clustergate.benchmarks.registry import descriptor_of, every_benchmark
 from clustergate.benchmarks.stream.input import stream_measured
+from clustergate.benchmarks.stream5.output import Stream5Expectation, parse_stream5
 from clustergate.core.figures import reported, samples_of
 from clustergate.core.model import METRICS, Estimate, NodeFacts, OutputError, Row, Verdict
 from clustergate.core.paths import checkout
@@ -56,9 +58,11 @@ _CHECKS = {
     "stream": "StreamCheck",
     "IMB-RMA": "ImbRmaCheck",
     "OSU": "OsuPt2PtCheck",
+    "HPCG": "HpcgCheck",
+    "stream5": "Stream5Check",
 }
-# hpccoutf.txt is a file of its own, and peaks are no launch.
-_NOT_STDOUT = ("hpcc", "peaks")
+# Results in a file of their own, and peaks are no launch.
+_NOT_STDOUT = ("hpcc", "hpcg", "peaks")
 
 
 class Refused(Exception):
@@ -237,6 +241,16 @@ def _osu(text: str) -> OsuExpectation:
     return OsuExpectation(rows[0].benchmark, processes, least, most, window=64)
 
 
+def _hpcg(text: str) -> HpcgExpectation:
+    (row,) = parse_hpcg(_lines(text))
+    return HpcgExpectation(int(row.conditions["processes"]), int(row.conditions["nx"]))
+
+
+def _stream5(text: str) -> Stream5Expectation:
+    (row, *_) = parse_stream5(_lines(text))
+    return Stream5Expectation(1, int(row.conditions["threads"]), int(row.conditions["elements"]))
+
+
 _HPL_ECHO = r"(?:N|NB|PMAP|P|Q|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|EQUIL|ALIGN) +: +"
 # Per folder: who reads it, what was asked of a run that printed this, which lines repeat it.
 _FAMILIES: dict[str, tuple[Callable[..., Iterator[Row]], Callable[[str], Any], str]] = {
@@ -255,6 +269,8 @@ _FAMILIES: dict[str, tuple[Callable[..., Iterator[Row]], Callable[[str], Any], s
         r"  (?:Number of MPI ranks|n[xyz]):",
     ),
     "osu": (parse_osu, _osu, r"# \[ pairs"),
+    "hpcg": (parse_hpcg, _hpcg, r"Machine Summary::Dist|Local Domain Dimensions::n"),
+    "stream5": (parse_stream5, _stream5, r"Array size|Number of Threads counted"),
     "mpi-kernels": (_parse_kernel, _kernel, r'\{"measurement":"begin"'),
     "peaks": (parse_peaks, lambda text: None, r"(?!)"),
 }

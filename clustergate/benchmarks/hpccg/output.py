@@ -71,7 +71,9 @@ def parse_hpccg(
             fields.values[_INITIAL] = match.group(1), number
         elif _HPCG.match(line):
             # HPCG grew from HPCCG and begins alike.
-            raise OutputError(OUTPUT_OTHER_PROGRAM(program="HPCG"), line=number, source=source)
+            raise OutputError(
+                OUTPUT_OTHER_PROGRAM(program="HPCG's log"), line=number, source=source
+            )
         elif match := _KEY.fullmatch(line):
             indent, key, value = match.groups()
             section = section if indent else key
