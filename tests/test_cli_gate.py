@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -746,13 +746,44 @@ def test_gate_stays_shut_on_a_machine_of_another_site_config(
     assert f"{why}; run `clustergate gate --site local` on its" in because()
 
 
-def site_with(waived: Any, *partitions: dict[str, Any]) -> Site:
+def site_with(
+    waived: Any, *partitions: dict[str, Any], checks: Mapping[str, Sequence[str]] | None = None
+) -> Site:
     stacks = [sites.stack("mpich"), sites.stack("openmpi", waived=waived)]
     node = {"name": "a", "scheduler": "local", "launcher": "clustergate"}
     has = {"cores_per_node": 1, "memory_bytes_per_node": 2**30, "nominal_gflops_per_core": 1.0}
     described = [{**node, **p, "extras": {**has, **p.get("extras", {})}} for p in partitions]
     system = {"name": "s", "hostnames": ["s"], "partitions": described}
-    return Site.of(sites.configuration([system], stacks))
+    return Site.of(sites.configuration([system], stacks, checks or {}))
+
+
+@pytest.fixture
+def own_choice() -> Iterator[None]:
+    yield
+    site_with({}, {})
+
+
+@pytest.mark.usefixtures("own_choice")
+def test_what_a_site_adds_must_be_judged_once_it_has_references() -> None:
+    """References of before the site chose it are no reason to stay shut."""
+    added = {"maintenance": ["HplCheck", "HpccCheck", "ImbMpi1Check", "HpcgCheck"]}
+    site = site_with({}, {}, checks=added)
+    before = contract_of(site, [], None, {}, referenced={"HplCheck", "HpccCheck", "ImbMpi1Check"})
+    assert before.allotted.checks == tuple(added["maintenance"])
+    assert {key.check for key in before.required} == {*MAINTENANCE.own_checks}
+    (note,) = before.notes
+    assert note.startswith("not judged until it has references: HpcgCheck (`clustergate baseline")
+    after = contract_of(site, [], None, {}, referenced={"HplCheck", "HpcgCheck"})
+    assert {key.check for key in after.required} == {*added["maintenance"]}
+    assert after.notes == []
+
+
+@pytest.mark.usefixtures("own_choice")
+def test_what_a_site_leaves_out_is_told_and_a_gate_never_opens_by_nothing() -> None:
+    site = site_with({}, {}, checks={"maintenance": ["HpcgCheck"]})
+    contract = contract_of(site, [], None, {}, referenced={"HplCheck"})
+    assert {key.check for key in contract.required} == {"HpcgCheck"}
+    assert contract.notes[0] == "left out by the site config: HplCheck"
 
 
 def test_what_the_site_waives_need_not_be_judged_and_is_named() -> None:

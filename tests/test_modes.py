@@ -16,7 +16,8 @@ from clustergate.benchmarks.descriptor import Benchmark, Check, Effort
 from clustergate.benchmarks.registry import every_benchmark, every_check, require_unique_names
 from clustergate.core.model import CaseId, ClustergateError, Conditions
 from clustergate.core.paths import checkout, entry_points
-from clustergate.sites import modes
+from clustergate.sites import configuration, modes, stack
+from clustergate.sites.description import Site, SiteError
 from clustergate.sites.modes import (
     MODES,
     Mode,
@@ -367,3 +368,35 @@ def test_layouts_of_a_site_config_that_fit_or_are_named(
     of_case: Conditions = {"ranks": ranks, "placement": placement}
     assert has_layout(partitions, check, "alpha:node", of_case) is has
     assert not has_layout(partitions, check, "alpha:gone", of_case)
+
+
+def test_a_site_config_chooses_what_a_mode_runs() -> None:
+    system = {
+        "name": "s",
+        "hostnames": ["s"],
+        "partitions": [
+            {
+                **{"name": "a", "scheduler": "local", "launcher": "clustergate"},
+                "extras": {
+                    **{"cores_per_node": 8, "memory_bytes_per_node": 2**34},
+                    **{"nominal_gflops_per_core": 40.0, "numa_domains_per_node": 2},
+                },
+            }
+        ],
+    }
+    chosen = {"maintenance": ["HplCheck", "OsuPt2PtCheck"]}
+    smoke = mode_named("smoke").checks
+    try:
+        configured = configuration([system], [stack("mpich")], chosen)
+        assert mode_named("maintenance").checks == ("HplCheck", "OsuPt2PtCheck")
+        options = {mode["name"]: mode["options"] for mode in configured["modes"]}
+        assert options["maintenance"][:2] == [r"--name=^HplCheck\b", r"--name=^OsuPt2PtCheck\b"]
+        assert mode_named("smoke").checks == smoke
+        (part,) = Site.of(configured).partitions
+        found = expected_cases(["Stream5Check"], [part], mode_named("maintenance"))
+        assert [dict(case.parameters)["process_count"] for case in found] == ["1", "2"]
+        with pytest.raises(SiteError, match=r"checks.maintenance.*Osu"):
+            configuration([system], [stack("mpich")], {"maintenance": ["OsuCheck"]})
+    finally:
+        configuration([system], [stack("mpich")])
+    assert mode_named("maintenance").checks == smoke

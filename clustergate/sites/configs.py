@@ -18,6 +18,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from clustergate.benchmarks.registry import check_paths
@@ -37,7 +38,7 @@ from clustergate.sites.description import (
     settable,
 )
 from clustergate.sites.description import SiteError as SiteError
-from clustergate.sites.modes import reframe_modes
+from clustergate.sites.modes import choose_checks, reframe_modes
 from clustergate.sites.schedulers import scheduler_of
 from clustergate.sites.schema import merge_other_tests, require_valid
 from clustergate.sites.shape import Shape
@@ -98,17 +99,20 @@ def requested_provider(known: Iterable[str], environ: Mapping[str, str] = os.env
 
 
 def configuration(
-    systems: Sequence[Mapping[str, Any]], stacks: Sequence[Mapping[str, Any]] = ()
+    systems: Sequence[Mapping[str, Any]],
+    stacks: Sequence[Mapping[str, Any]] = (),
+    checks: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Complete a site config with what every site has: modes, folders, logging.
 
-    ``stacks`` are the environments, those of other tests too. Jobs of other tests than the suite's
+    ``stacks`` are the environments, those of other tests too; ``checks`` are what modes run, by
+    their names, where it is not their own choice. Jobs of other tests than the suite's
     are what they were, and so is where ReFrame stores results: see :func:`reframe_variables`.
 
     Raises :class:`SiteError` with file and key of what the site config must not say.
     """
     path = calling_file()
-    given = {"systems": _listed(systems), "environments": _listed(stacks)}
+    given = {"systems": _listed(systems), "environments": _listed(stacks), "checks": checks}
     _require_no_classes(given.values(), path)
     try:
         return _completed({**given, "systems": _listed(given["systems"], _stated)})
@@ -187,6 +191,7 @@ def _stated(system: Any) -> Any:
 
 def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
     require_valid(said)
+    choose_checks(said["checks"])
     # What the checks would only stumble over when ReFrame loads them.
     Shape(1, 1).rank_counts(os.environ.get("CLUSTERGATE_PROCESS_COUNTS", ""))
     state = state_dir()

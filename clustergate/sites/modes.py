@@ -69,6 +69,12 @@ class Mode:
 
     @property
     def checks(self) -> tuple[str, ...]:
+        """Those that the site config chose, else its own."""
+        return _CHOSEN.get(self.name) or self.own_checks
+
+    @property
+    def own_checks(self) -> tuple[str, ...]:
+        """What it runs where no site config chooses."""
         for_operators = (c.name for c in every_check().values() if BENCHMARK_TAG in c.tags)
         return self.only or tuple(for_operators)
 
@@ -89,6 +95,16 @@ class Mode:
         if isinstance(self.on_one_node, bool):
             return self.on_one_node and check in every_check()
         return check in self.on_one_node
+
+
+# By mode, as the site config that was loaded last says it.
+_CHOSEN: dict[str, tuple[str, ...]] = {}
+
+
+def choose_checks(by_mode: Mapping[str, Sequence[str]]) -> None:
+    """Let modes run the checks that a site config chooses for them, the others their own."""
+    _CHOSEN.clear()
+    _CHOSEN.update({mode: checks_named(checks) for mode, checks in by_mode.items()})
 
 
 MODES: Mapping[str, Mode] = {
@@ -250,7 +266,8 @@ def checks_named(names: Iterable[str]) -> tuple[str, ...]:
 
 def reframe_options(mode: Mode, checks: Sequence[str] = ()) -> list[str]:
     """Return the options that make ReFrame run a mode, or some checks with its effort."""
-    wanted = [rf"--name=^{name}\b" for name in checks or mode.only]
+    chosen = checks or _CHOSEN.get(mode.name) or mode.only
+    wanted = [rf"--name=^{name}\b" for name in chosen]
     wanted = wanted or [f"--tag=^{BENCHMARK_TAG}$"]
     return [*wanted, f"--setvar=mode={mode.name}"]
 
@@ -383,6 +400,8 @@ def _parameters(
         swept = [[(NODE_USAGE, how)] for how in shape.placements()]
     elif check.sweep is Sweep.PROCESS_COUNTS:
         swept = [[(PROCESS_COUNT, str(count))] for count in scaling_counts(shape, shapes, named)]
+    elif check.sweep is Sweep.DOMAINS:
+        swept = [[(PROCESS_COUNT, str(count))] for count in shape.domain_counts]
     for values in itertools.product(*check.parameters.values()):
         own = list(zip(check.parameters, values, strict=True))
         yield from ([*own, *layout] for layout in swept)
@@ -404,6 +423,8 @@ def has_layout(
         return False
     counted = sweep in (Sweep.LAYOUTS, Sweep.PROCESS_COUNTS) and shape.counts
     stated = not counted or ranks in (1, *shape.counts)
+    if sweep is Sweep.DOMAINS:
+        stated = ranks in shape.domain_counts
     return stated and shape.holds(ranks, how, int(conditions.get("cores_per_rank", 1)))
 
 

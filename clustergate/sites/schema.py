@@ -26,6 +26,7 @@ from clustergate.sites.description import (
     SiteError,
     settable,
 )
+from clustergate.sites.modes import MODES
 from clustergate.stacks import PROVIDERS, suggestion
 
 if TYPE_CHECKING:
@@ -78,9 +79,26 @@ def site_schema() -> dict[str, Any]:
         "title": "A site config of clustergate, in ReFrame's form",
         "defs": known["defs"],
         "type": "object",
-        "properties": {"systems": systems, "environments": environments},
+        "properties": {
+            "systems": systems,
+            "environments": environments,
+            "checks": {
+                "type": "object",
+                "description": "by mode, the checks that it runs instead of its own",
+                "properties": dict.fromkeys(MODES, _CHECKS_OF_A_MODE),
+                "additionalProperties": False,
+            },
+        },
         "required": ["systems", "environments"],
     }
+
+
+_CHECKS_OF_A_MODE = {
+    "type": "array",
+    "items": {"enum": list(every_check())},
+    "minItems": 1,
+    "uniqueItems": True,
+}
 
 
 @functools.cache

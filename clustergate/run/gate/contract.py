@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -157,9 +157,10 @@ def _judged(item: Item, mode: Mode, case: Case, control: Control) -> Item:
         return dataclasses.replace(item, why=why, remedy="run the gate without that setting")
     alone = case.conditions.get("ranks") == 1
     check = every_check()[case.check]
+    # Of a check that names none, all that it measured.
     wanted = [
         name
-        for name in judged_figures(mode, check)
+        for name in judged_figures(mode, check) or dict.fromkeys(f.benchmark for f in case.figures)
         if not (alone and name in check.between_processes)
     ]
     if absent := [name for name in wanted if not any(_is_of(f, name) for f in case.figures)]:
@@ -407,9 +408,13 @@ def contract_of(
     took_before: Taken,
     builds: Builds = Builds.OTHER,
     golden_s: float = 0.0,
+    referenced: Collection[str] | None = None,
 ) -> Contract:
     """Return what must be judged: every case of the mode that the site config does not waive.
 
+    Of checks that the site config chose beside the mode's own, only those ``referenced`` must:
+    others run, and are told until they have references, as long as something must. None stands for
+    all.
     ``named`` stacks alone are run, where there are some, and what fits into a ``budget``, beside
     golden builds, which take ``golden_s`` at most. Raises :class:`ClustergateError` where nothing
     of it must be judged.
@@ -431,6 +436,8 @@ def contract_of(
     if not stacks:
         raise ClustergateError(ALL_WAIVED())
     seconds = {**took_before, **usual_seconds(required, took_before)}
+    added = [check for check in checks if check not in mode.own_checks]
+    unreferenced = [c for c in added if referenced is not None and c not in referenced]
     # What is waived with every stack is not run; with some of them it runs beside the others.
     run = [check for check in checks if any(key.check == check for key in required)]
     pairs = {pair: seconds.get(pair, 0.0) for pair in itertools.product(run, stacks)}
@@ -452,6 +459,15 @@ def contract_of(
     ]
     notes += _notes_on_partitions(site)
     granted_s = min(budget_s, needed_s)
+    notes += [
+        f"left out by the site config: {check}" for check in mode.own_checks if check not in checks
+    ]
+    if judged_now := [key for key in required if key.check not in unreferenced]:
+        required = judged_now
+        notes += [
+            f"not judged until it has references: {check} (`clustergate baseline --check {check}`)"
+            for check in unreferenced
+        ]
     return Contract(required, stacks, left_out, allotted, granted_s, needed_s, golden_s, notes)
 
 

@@ -256,12 +256,16 @@ def prepare(request: GateRequest, run_id: str, started: datetime.datetime) -> Ga
     took_before = seconds_last_time(site.name, MAINTENANCE, request.options)
     stacks = [one.name for one in site.stacks_named(request.stacks)]
     builds, golden_s, notes = builds_of(site, stacks)
-    contract = contract_of(site, request.stacks, request.budget, took_before, builds, golden_s)
+    known = references_of(site.name)
+    referenced = {check for check, _, _ in known.foreseen(MAINTENANCE)}
+    contract = contract_of(
+        *(site, request.stacks, request.budget, took_before, builds, golden_s, referenced)
+    )
     by_hand, excluded = exclusions.nodes_out(site.name)
     if unfit := _unfit(request, site.name, by_hand):
         contract = contract.with_nothing_judged(*unfit)
     gate = Gate(
-        *(request, run_id, started, began_s, site, references_of(site.name)),
+        *(request, run_id, started, began_s, site, known),
         *(contract, builds, excluded, notes, request.invocation),
     )
     return gate.with_budget(contract.needed_s) if contract.is_short_of_time else gate
