@@ -27,6 +27,7 @@ from clustergate.run.gate import workflow
 from clustergate.run.gate.evidence import Publisher
 from clustergate.sites import choice
 from clustergate.sites import configs as sites
+from clustergate.sites.description import Site
 
 DESCRIPTION = """\
 Screen the system's nodes and links, run the maintenance mode on the good ones, compare with the
@@ -83,8 +84,9 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     from clustergate.report.screening import write_forms
 
     chosen = choose_site(arguments.site)
-    with workflow.alone(sites.load(chosen.path).name):
-        gate = workflow.prepare(_request(arguments, chosen), run_id, started)
+    site = sites.load(chosen.path)
+    with workflow.alone(site.name):
+        gate = workflow.prepare(_request(arguments, chosen, site), run_id, started)
         arguments.invocation = gate.invocation
         publisher = Publisher(
             functools.partial(publish, invocation=gate.invocation),
@@ -101,9 +103,12 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     return answer.decision.status
 
 
-def _request(arguments: argparse.Namespace, chosen: choice.Choice) -> workflow.GateRequest:
+def _request(
+    arguments: argparse.Namespace, chosen: choice.Choice, site: Site
+) -> workflow.GateRequest:
     scheduler_options = reframe_job_options(arguments, chosen.path)
     return workflow.GateRequest(
+        site,
         chosen,
         arguments.invocation,
         arguments.stack,

@@ -61,7 +61,6 @@ from clustergate.run.readiness import nodes_in_the_way, say_in_the_way, without_
 from clustergate.run.request import Request
 from clustergate.run.software_evidence import Builds, seconds_to_decide
 from clustergate.sites import choice, exclusions, modes
-from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import MAINTENANCE, judged_figures
 from clustergate.sites.schedulers import NO_ANSWERS
@@ -98,13 +97,14 @@ SMALL_BUDGET = Words(
 class GateRequest:
     """What a gate is asked for: of these ``stacks`` alone, or of all where none is named.
 
-    ``before`` is the run to compare with, None for the last that did not keep it closed.
-    ``options`` are further ones for ReFrame, ``scheduler_options`` those of them by which jobs ask
-    the scheduler. What looks slow is launched again if it is to ``confirm``, a job of that waiting
-    ``confirm_wait_s`` at most.
+    ``site`` is what the ``chosen`` site config says. ``before`` is the run to compare with, None
+    for the last that did not keep it closed. ``options`` are further ones for ReFrame,
+    ``scheduler_options`` those of them by which jobs ask the scheduler. What looks slow is launched
+    again if it is to ``confirm``, a job of that waiting ``confirm_wait_s`` at most.
     """
 
-    site: choice.Choice
+    site: Site
+    chosen: choice.Choice
     invocation: Invocation
     stacks: Sequence[str] = ()
     budget: str | None = None
@@ -249,9 +249,11 @@ def prepare(request: GateRequest, run_id: str, started: datetime.datetime) -> Ga
     from clustergate.run.software import builds_of
 
     began_s = time.monotonic()
-    site = sites.load(request.site.path)
+    site = request.site
+    by_hand, excluded = exclusions.nodes_out(site.name)
+    unfit = _unfit(request, by_hand)
     chosen = modes.reframe_options(modes.mode_named(MAINTENANCE))
-    require_options(request.site.path, site, chosen, request.options)
+    require_options(request.chosen.path, site, chosen, request.options)
     # Whether it opened or not: only how long it took counts here.
     took_before = seconds_last_time(site.name, MAINTENANCE, request.options)
     stacks = [one.name for one in site.stacks_named(request.stacks)]
@@ -261,8 +263,7 @@ def prepare(request: GateRequest, run_id: str, started: datetime.datetime) -> Ga
     contract = contract_of(
         *(site, request.stacks, request.budget, took_before, builds, golden_s, referenced)
     )
-    by_hand, excluded = exclusions.nodes_out(site.name)
-    if unfit := _unfit(request, site.name, by_hand):
+    if unfit:
         contract = contract.with_nothing_judged(*unfit)
     gate = Gate(
         *(request, run_id, started, began_s, site, known),
@@ -271,11 +272,11 @@ def prepare(request: GateRequest, run_id: str, started: datetime.datetime) -> Ga
     return gate.with_budget(contract.needed_s) if contract.is_short_of_time else gate
 
 
-def _unfit(request: GateRequest, system: str, by_hand: Sequence[str]) -> tuple[str, str] | None:
+def _unfit(request: GateRequest, by_hand: Sequence[str]) -> tuple[str, str] | None:
     """Return why a call judges something else than the whole system, and the remedy."""
-    chosen = request.site
+    chosen = request.chosen
     if chosen.fallback:
-        remedy = f"if it describes this machine, run `clustergate gate --site {system}`"
+        remedy = f"if it describes this machine, run `clustergate gate --site {request.site.name}`"
         return f"the site config is a guess: {chosen.why}", remedy
     if chosen.disputed:
         return f"the site config is {chosen.why}", "run `clustergate gate` on its machines"
@@ -306,7 +307,7 @@ def measure(gate: Gate, publisher: Publisher, say: Say) -> tuple[Gate, Measured]
     # Until it is decided, no later run may be compared with it.
     undecided = {"status": None, **_named(gate.site.name), "called": gate.invocation.call}
     store.write_json(store.run_folder(gate.run_id) / GATE, undecided)
-    where, called = (gate.request.site.path, gate.run_id, gate.site), gate.invocation.call
+    where, called = (gate.request.chosen.path, gate.run_id, gate.site), gate.invocation.call
     options = gate.request.scheduler_options
     screening, without, nodes = screen_partitions(
         *(*where, gate.contract, gate.request.before, say, options),
@@ -332,7 +333,7 @@ def measure(gate: Gate, publisher: Publisher, say: Say) -> tuple[Gate, Measured]
 
 def _nodes_in_doubt(gate: Gate, say: Say) -> list[Reason]:
     """Say what is in the way, and return what of it speaks against the nodes."""
-    in_the_way = say_in_the_way(say, gate.request.site.path, gate.contract.stacks, software=True)
+    in_the_way = say_in_the_way(say, gate.request.chosen.path, gate.contract.stacks, software=True)
     return [x.says for x in in_the_way if x.is_of_nodes and isinstance(x.says, Reason)]
 
 
@@ -416,12 +417,12 @@ def _benchmarks_of(gate: Gate) -> Request:
     asked, allotted, left_s = gate.request, gate.contract.allotted, gate.left_s()
     return Request(
         modes.mode_named(MAINTENANCE),
-        asked.site.path,
+        asked.chosen.path,
         allotted.stacks,
         allotted.checks,
         (*asked.options, *asked.scheduler_options),
-        site_told=str(asked.site),
-        fallback=asked.site.fallback,
+        site_told=str(asked.chosen),
+        fallback=asked.chosen.fallback,
         confirm=asked.confirm,
         confirm_wait_s=asked.confirm_wait_s,
         confirm_until=None if left_s is None else time.time() + left_s,
@@ -461,7 +462,7 @@ def decide(gate: Gate, measured: Measured) -> Answer:
     # Who reads the answer is to know what it does not speak of.
     doubted = left_out(doubted_runs().values())
     more = [*gate.excluded, *gate.notes, *measured.notes, *doubted]
-    chosen = str(gate.request.site)
+    chosen = str(gate.request.chosen)
     return Answer(
         decision.decide(evidence),
         _run_of(gate, measured.run, evidence),
