@@ -39,8 +39,12 @@ from clustergate.judge.references import lookup
 from clustergate.judge.standings import left_out
 from clustergate.launch import by_hand
 from clustergate.launch import plan as planning
-from clustergate.launch.asides import CORE_DISTANCE, DISTANCE_EFFORT, planned_measurements
 from clustergate.launch.dialects import env_words
+from clustergate.launch.node_measurements import (
+    CORE_DISTANCE,
+    DISTANCE_EFFORT,
+    planned_measurements,
+)
 from clustergate.launch.reading import expected_of, read_launch
 from clustergate.launch.stopping import fit_to_time_limit, fixed_launches, undisturbed_needed
 from clustergate.launch.transports import transport_note

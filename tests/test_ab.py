@@ -41,7 +41,7 @@ from clustergate.core.model import (
 from clustergate.core.paths import checkout
 from clustergate.core.reasons import in_words
 from clustergate.launch.plan import LOG, Launched
-from clustergate.machine.others import Watch
+from clustergate.machine.other_processes import Watch
 from clustergate.report import ab as report
 from clustergate.run import contest
 from clustergate.run.contest import number_of_jobs

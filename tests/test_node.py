@@ -14,7 +14,7 @@ from clustergate import cli
 from clustergate.core import store
 from clustergate.judge.history.node_states import NODE_STATE, keep_states
 from clustergate.machine.fingerprint import Fingerprint, read_node_state, to_record
-from clustergate.machine.others import OtherLoad, people_in
+from clustergate.machine.other_processes import OtherLoad, people_in
 from clustergate.run.node import (
     FAULT,
     SOUND,

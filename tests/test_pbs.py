@@ -22,6 +22,7 @@ from clustergate.run.readiness import FAIL, OK, WARN
 from clustergate.sites import configs
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.schedulers import NO_ANSWERS, scheduler_of
+from clustergate.sites.schedulers.job_options import JobOptions
 from clustergate.sites.schedulers.pbs import (
     NO_ANSWER,
     causes,
@@ -31,7 +32,6 @@ from clustergate.sites.schedulers.pbs import (
     waits_for,
 )
 from clustergate.sites.schedulers.scheduler import DEFAULT, Limits
-from clustergate.sites.schedulers.wishes import JobOptions
 
 PBS = scheduler_of("pbs")
 STAGE = Path("/home/user/.clustergate/stage/20261101T000000Z-1")

@@ -18,8 +18,8 @@ from clustergate.benchmarks.budget import Budget
 from clustergate.core.model import ClustergateError, Row
 from clustergate.launch import engine
 from clustergate.launch.allocation import allocated_hosts
-from clustergate.launch.asides import NodeMeasurements
 from clustergate.launch.driver import main
+from clustergate.launch.node_measurements import NodeMeasurements
 from clustergate.launch.plan import (
     Aside,
     Contender,

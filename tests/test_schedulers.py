@@ -11,8 +11,8 @@ from clustergate.core.paths import checkout
 from clustergate.run.forecast import beyond_forecast
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.schedulers import SCHEDULERS, scheduler_of
+from clustergate.sites.schedulers.job_options import JobOptions
 from clustergate.sites.schedulers.scheduler import Limits, Queue
-from clustergate.sites.schedulers.wishes import JobOptions
 
 ASKS_WHICH = re.compile(
     r"\bin (?:SLURM|PBS)\b|\bscheduler\b[\"'\]]* *(?:[=!]=|(?:not )?in) *[\"'(\[{]"
@@ -51,7 +51,7 @@ def test_nobody_asks_which_scheduler_it_is() -> None:
 
 def test_no_scheduler_imported_by_name() -> None:
     imports = re.compile(
-        r"clustergate\.sites\.schedulers\.(?!scheduler\b|scanned\b|wishes\b)[\w.]+ import"
+        r"clustergate\.sites\.schedulers\.(?!scheduler\b|scanned\b|job_options\b)[\w.]+ import"
     )
     named = {
         str(path.relative_to(checkout()))

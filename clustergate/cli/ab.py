@@ -215,7 +215,7 @@ def _checks() -> dict[str, AbCheck]:
 
 
 def _contest(
-    arguments: argparse.Namespace, named: Sequence[str], wishes: Sequence[str] = ()
+    arguments: argparse.Namespace, named: Sequence[str], job_options: Sequence[str] = ()
 ) -> Contest:
     checks = _checks()
     known = {name.lower(): name for name in checks}
@@ -237,7 +237,7 @@ def _contest(
         seconds=seconds,
         rounds=arguments.rounds,
         processes=arguments.processes,
-        options=[*wishes, *arguments.reframe_options],
+        options=[*job_options, *arguments.reframe_options],
         margin_percent=arguments.margin,
         called=arguments.invocation.call,
     )

@@ -43,7 +43,7 @@ from clustergate.run.screening import (
 from clustergate.sites import configs as sites
 from clustergate.sites import exclusions
 from clustergate.sites.schedulers import note_words
-from clustergate.sites.schedulers.wishes import words_in
+from clustergate.sites.schedulers.job_options import words_in
 from clustergate.studies.screen import folder, planning, wording
 from clustergate.studies.screen.plan import is_screening
 

@@ -182,11 +182,11 @@ def add_repeatable(parser: argparse.ArgumentParser, named: str, means: str) -> N
 
 def add_job_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for what the scheduler is to be asked for."""
-    wishes = parser.add_argument_group("what all jobs ask the scheduler for")
-    option(wishes, "--nodes LIST", "only these, such as n[001-064]", default="")
-    option(wishes, "--exclude LIST", "none of these nodes", default="")
+    group = parser.add_argument_group("what all jobs ask the scheduler for")
+    option(group, "--nodes LIST", "only these, such as n[001-064]", default="")
+    option(group, "--exclude LIST", "none of these nodes", default="")
     for name, takers in (("reservation", "Slurm"), ("qos", "Slurm"), ("account", "Slurm or PBS")):
-        option(wishes, f"--{name} NAME", f"of {takers}", default="")
+        option(group, f"--{name} NAME", f"of {takers}", default="")
 
 
 JOB_OPTION = Words(
@@ -201,14 +201,14 @@ def reframe_job_options(arguments: argparse.Namespace, site: Path) -> list[str]:
     from clustergate.run.placing import options_for
     from clustergate.sites.configs import load
     from clustergate.sites.schedulers import chooses_nodes
-    from clustergate.sites.schedulers.wishes import JobOptions
+    from clustergate.sites.schedulers.job_options import JobOptions
 
     if chosen := chooses_nodes(getattr(arguments, "reframe_options", ())):
         raise ClustergateError(JOB_OPTION(option=chosen))
-    wishes = JobOptions(
+    job_options = JobOptions(
         **{name: getattr(arguments, name) for name in JobOptions.__dataclass_fields__}
     )
-    return options_for(wishes, load(site)) if any(wishes) else []
+    return options_for(job_options, load(site)) if any(job_options) else []
 
 
 def add_confirmation(parser: argparse.ArgumentParser) -> None:

@@ -23,10 +23,10 @@ from clustergate.core.model import ClustergateError, Launch, Sample
 from clustergate.core.notation import printable
 from clustergate.core.reasons import Words
 from clustergate.launch.allocation import allocated_hosts, hostfile_text
-from clustergate.launch.asides import NodeMeasurements
 from clustergate.launch.disturbance import without_moved_cores
 from clustergate.launch.ending import exit_status
 from clustergate.launch.engine import Engine
+from clustergate.launch.node_measurements import NodeMeasurements
 from clustergate.launch.plan import (
     ERRORS,
     LOG,

@@ -23,7 +23,7 @@ from clustergate.judge.history.listing import keep_made
 from clustergate.judge.history.node_states import NODE_STATE
 from clustergate.launch.plan import LOG, read_log
 from clustergate.launch.stopping import launches_s
-from clustergate.machine.others import Watch
+from clustergate.machine.other_processes import Watch
 from clustergate.run.execute import UnderWay, measure
 from clustergate.run.prepare import are_here, require_options, state_here
 from clustergate.run.reframe import call_for, with_checks, with_settings

@@ -32,7 +32,7 @@ from clustergate.machine.changes import describe_one
 from clustergate.machine.fingerprint import Fingerprint, parse_state, read_node_state
 from clustergate.machine.kernels.peaks import parse_peaks
 from clustergate.machine.load import disturbing_cores
-from clustergate.machine.others import OtherLoad, jobs_beside, people_in, sample_other_load
+from clustergate.machine.other_processes import OtherLoad, jobs_beside, people_in, sample_other_load
 from clustergate.machine.processes import capture, terminated_with_parent
 from clustergate.stacks.manifest import read_manifest_file
 from clustergate.studies.screen.measures import MEASURES, peak_values

@@ -12,7 +12,7 @@ from clustergate.sites import exclusions
 from clustergate.sites.description import Site
 from clustergate.sites.exclusions import WITHOUT_NODES
 from clustergate.sites.schedulers import SCHEDULERS, note_words, scheduler_of
-from clustergate.sites.schedulers.wishes import JobOptions
+from clustergate.sites.schedulers.job_options import JobOptions
 
 NO_SLURM = Words(
     "wish.no-slurm",
@@ -32,31 +32,31 @@ WISH_NOTHING_LEFT = Words(
 )
 
 
-def options_for(wishes: JobOptions, site: Site) -> list[str]:
+def options_for(job_options: JobOptions, site: Site) -> list[str]:
     """Return the options for ReFrame by which all jobs are as wished.
 
     Raises ClustergateError for nodes that are not there, and where no scheduler can be asked.
     """
     hostfile = exclusions.hostfile_of(site.name)
-    options = set(wishes) - ({"nodes", "exclude"} if hostfile else set())
+    options = set(job_options) - ({"nodes", "exclude"} if hostfile else set())
     for option in sorted(options):
         if not any(option in one.job_options for one in site.schedulers):
             takers = [one.name for one in SCHEDULERS if option in one.job_options]
             raise ClustergateError(NO_SLURM(option=f"--{option}", site=site.name, takers=takers))
-    words = [word for one in site.schedulers for word in one.words(wishes)]
+    words = [word for one in site.schedulers for word in one.words(job_options)]
     note_words(words)
     for partition in site.partitions:
         scheduler_of(partition.scheduler).require_permitted(
-            partition.name, partition.access, wishes
+            partition.name, partition.access, job_options
         )
-    without = set(expand(wishes.exclude)) if wishes.exclude else set()
-    if wishes.nodes or wishes.exclude:
+    without = set(expand(job_options.exclude)) if job_options.exclude else set()
+    if job_options.nodes or job_options.exclude:
         there = [name for one in site.schedulers for name in one.node_names()]
         if hostfile:
             there = [node.name for node in hostfile.nodes]
         if not there:
             raise ClustergateError(UNKNOWN_NODES())
-        only = expand(wishes.nodes) if wishes.nodes else there
+        only = expand(job_options.nodes) if job_options.nodes else there
         for name in (*only, *without):
             if name not in there:
                 raise ClustergateError(NO_NODE(name=name, known=fold(there)))

@@ -43,7 +43,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.schedulers import scheduler_of
-from clustergate.sites.schedulers.wishes import words_in
+from clustergate.sites.schedulers.job_options import words_in
 from clustergate.stacks import StackRequest
 from clustergate.stacks.golden.contents import software_of
 from clustergate.stacks.manifest import read_manifest

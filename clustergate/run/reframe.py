@@ -35,8 +35,8 @@ from clustergate.sites import configs as sites
 from clustergate.sites.description import Site
 from clustergate.sites.modes import parameters_of
 from clustergate.sites.schedulers import SCHEDULERS, scheduler_of
+from clustergate.sites.schedulers.job_options import words_in
 from clustergate.sites.schedulers.scheduler import Scheduler
-from clustergate.sites.schedulers.wishes import words_in
 from clustergate.stacks.manifest import SET_UP
 
 PROCESS_COUNTS = "CLUSTERGATE_PROCESS_COUNTS"

@@ -13,7 +13,7 @@ import time
 from clustergate.core.commands import settings_given
 from clustergate.core.environment import export
 from clustergate.core.model import Run, Say
-from clustergate.machine.others import Watch, wait_for_quiet
+from clustergate.machine.other_processes import Watch, wait_for_quiet
 from clustergate.run.again import confirm
 from clustergate.run.busy import note_busy
 from clustergate.run.collect import collect
@@ -26,7 +26,7 @@ from clustergate.run.resuming import lock_run
 from clustergate.sites.exclusions import WITHOUT_NODES
 from clustergate.sites.modes import MAINTENANCE
 from clustergate.sites.schedulers import note_words
-from clustergate.sites.schedulers.wishes import words_in
+from clustergate.sites.schedulers.job_options import words_in
 
 
 def run_session(

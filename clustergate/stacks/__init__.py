@@ -11,7 +11,7 @@ from clustergate.core.notation import did_you_mean, nearest
 from clustergate.core.reasons import Words
 from clustergate.stacks import modules, wheels
 from clustergate.stacks.builder import SetUp
-from clustergate.stacks.held import require_as_installed
+from clustergate.stacks.integrity import require_as_installed
 from clustergate.stacks.lacking import Lack
 from clustergate.stacks.manifest import Manifest, write_manifest
 from clustergate.stacks.provider import Provider

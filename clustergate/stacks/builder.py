@@ -31,7 +31,7 @@ from clustergate.core.model import ClustergateError, Say
 from clustergate.core.reasons import Words
 from clustergate.core.texts import Step
 from clustergate.machine.environment import clean_environment
-from clustergate.stacks import compilation, held, prefixes, sources
+from clustergate.stacks import compilation, integrity, prefixes, sources
 from clustergate.stacks.compilation import Objects
 from clustergate.stacks.kernels import NODE_KERNELS
 from clustergate.stacks.lacking import STACK_LACKS, LackError, missing_tools, sentence_of
@@ -258,7 +258,7 @@ class Builder:
             if finished.exists():
                 os.rename(finished, scratch / "elsewhere")
             os.rename(target, finished)
-        held.record_digests(finished, self.set_up.state, _made_in(finished))
+        integrity.record_digests(finished, self.set_up.state, _made_in(finished))
         return finished
 
     def _fill(
@@ -314,7 +314,7 @@ BUILD_CHANGED = Words(
 
 def require_as_built(build: Path, state: Path) -> None:
     """Raise :class:`ClustergateError` where a file of a build is another than was compiled."""
-    if build.is_dir() and (changed := held.changed_files(build, state, _made_in(build))):
+    if build.is_dir() and (changed := integrity.changed_files(build, state, _made_in(build))):
         raise ClustergateError(BUILD_CHANGED(folder=build, files=changed))
 
 

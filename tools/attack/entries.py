@@ -421,9 +421,9 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         *(53, "nodes that the site keeps out, measured, or others than it names"),
         tests=(
-            "wishes::nodes_that_access_excludes_stay_out_beside_those_left_out",
-            "wishes::access_options_taken_last_by_sbatch_refused",
-            "wishes::a_job_option_that_chooses_nodes_is_refused",
+            "job_options::nodes_that_access_excludes_stay_out_beside_those_left_out",
+            "job_options::access_options_taken_last_by_sbatch_refused",
+            "job_options::a_job_option_that_chooses_nodes_is_refused",
             "reframe::no_variable_sends_jobs_to_other_nodes",
         ),
     ),
@@ -555,7 +555,7 @@ ENTRIES: tuple[Entry, ...] = (
         tests=(
             "attack_real::a_wrapper_in_the_place_of_a_built_program_is_not_believed",
             "builder::what_was_put_in_the_place_of_a_program_is_not_believed",
-            "held::wrapper_in_place_of_a_program_refused",
+            "integrity::wrapper_in_place_of_a_program_refused",
         ),
     ),
     Entry(

@@ -30,6 +30,7 @@ from typing import Any
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Reason, Words
 from clustergate.launch.hostfiles import HostfileError, expand
+from clustergate.sites.schedulers.job_options import JobOptions
 from clustergate.sites.schedulers.scanned import Scanned, ScannedNode, ScannedQueue
 from clustergate.sites.schedulers.scheduler import (
     DEFAULT,
@@ -41,7 +42,6 @@ from clustergate.sites.schedulers.scheduler import (
     answer,
     why_waiting,
 )
-from clustergate.sites.schedulers.wishes import JobOptions
 
 # -l place=excl, or place=scatter:exclhost, alone or beside other resources.
 _EXCLUSIVE = re.compile(r"(?:^|[\s,])place=(?:\w+:)?excl(?:host)?\b")
@@ -137,8 +137,8 @@ class Pbs(Scheduler):
         placed = any("place=" in option for option in access)
         return [*access, *([] if placed else ["-l place=scatter"]), "-r n"]
 
-    def words(self, wishes: JobOptions) -> list[str]:
-        return [f"A={wishes.account}"] if wishes.account else []
+    def words(self, options: JobOptions) -> list[str]:
+        return [f"A={options.account}"] if options.account else []
 
     def overriding(self, environ: Iterable[str], words: Iterable[str]) -> list[str]:
         # With it, what begins with #PBS is a comment: qsub(1B).

@@ -15,8 +15,8 @@ from clustergate.core.reasons import Reason, Words
 from clustergate.launch.hostfiles import expand, fold
 from clustergate.machine.power import Power
 from clustergate.machine.processes import capture
+from clustergate.sites.schedulers.job_options import JobOptions
 from clustergate.sites.schedulers.scanned import Scanned
-from clustergate.sites.schedulers.wishes import JobOptions
 
 SECONDS = 10.0
 """What a scheduler's command may take: a server that is down must not hold up the verdict."""
@@ -271,11 +271,11 @@ class Scheduler:
 
     # --- what a user wants of all jobs of a command ---
 
-    def words(self, wishes: JobOptions) -> list[str]:
+    def words(self, options: JobOptions) -> list[str]:
         """Return the options for ReFrame's ``--job-option``."""
         return []
 
-    def require_permitted(self, partition: str, access: Sequence[str], wishes: JobOptions) -> None:
+    def require_permitted(self, partition: str, access: Sequence[str], options: JobOptions) -> None:
         """Raise :class:`ClustergateError` if it gives this user no such jobs in a partition."""
 
     def note_words(self, words: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ from clustergate.core.model import ClustergateError, Launch
 from clustergate.core.reasons import Reason, Words
 from clustergate.launch.hostfiles import expand, fold
 from clustergate.machine.power import Power
+from clustergate.sites.schedulers.job_options import JobOptions
 from clustergate.sites.schedulers.scanned import Scanned
 from clustergate.sites.schedulers.scheduler import SECONDS, Limits, Queue, Queues, Scheduler
 from clustergate.sites.schedulers.slurm.commands import (
@@ -42,7 +43,6 @@ from clustergate.sites.schedulers.slurm.scontrol import (
     nodes_of,
     partitions_of,
 )
-from clustergate.sites.schedulers.wishes import JobOptions
 
 # Why Slurm lets a job wait until somebody mends something; ReFrame knows the first only.
 NEVER_STARTS = (
@@ -182,16 +182,16 @@ class Slurm(Scheduler):
     def excluded_by(self, access: Sequence[str]) -> set[str]:
         return set().union(*map(expand, values_in(access, "exclude", "x")))
 
-    def words(self, wishes: JobOptions) -> list[str]:
-        named = ((name, getattr(wishes, name)) for name in ("reservation", "qos", "account"))
+    def words(self, options: JobOptions) -> list[str]:
+        named = ((name, getattr(options, name)) for name in ("reservation", "qos", "account"))
         return [f"{name}={value}" for name, value in named if value]
 
-    def require_permitted(self, partition: str, access: Sequence[str], wishes: JobOptions) -> None:
-        words = self.words(wishes)
+    def require_permitted(self, partition: str, access: Sequence[str], options: JobOptions) -> None:
+        words = self.words(options)
         if not words or not (why := refused_by_slurm(access, words)):
             return
-        if wishes.reservation and "reservation" in why:
-            raise ClustergateError(RESERVATION_REFUSED(name=wishes.reservation, why=why))
+        if options.reservation and "reservation" in why:
+            raise ClustergateError(RESERVATION_REFUSED(name=options.reservation, why=why))
         refused = [f"--{word}" for word in words]
         raise ClustergateError(WISH_REFUSED(options=refused, name=partition, why=why))
 

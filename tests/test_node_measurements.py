@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from clustergate.benchmarks.budget import Budget
-from clustergate.launch import asides as asides_module
-from clustergate.launch.asides import NodeMeasurements
+from clustergate.launch import node_measurements
+from clustergate.launch.node_measurements import NodeMeasurements
 from clustergate.launch.plan import NODES, Aside, Plan
 from clustergate.machine import fingerprint
 from clustergate.machine import node as machine_node
@@ -107,7 +107,7 @@ KNOWN = ["glance", "glance"]
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     made = Node(tmp_path)
-    monkeypatch.setattr(asides_module, "_uptime_s", lambda: made.uptime_s)
+    monkeypatch.setattr(node_measurements, "_uptime_s", lambda: made.uptime_s)
     return made
 
 

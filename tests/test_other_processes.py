@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from clustergate.machine.others import (
+from clustergate.machine.other_processes import (
     OtherLoad,
     ProcessUsage,
     Watch,

@@ -18,8 +18,8 @@ from clustergate.sites import configs as sites
 from clustergate.sites import exclusions, modes
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.schedulers import chooses_nodes, scheduler_of
+from clustergate.sites.schedulers.job_options import JobOptions, words_in
 from clustergate.sites.schedulers.slurm.options import partition_of_access
-from clustergate.sites.schedulers.wishes import JobOptions, words_in
 
 SITE = """\
 from clustergate.sites import configuration, stack

@@ -8,7 +8,7 @@ import pytest
 
 from clustergate import stacks
 from clustergate.core.model import ClustergateError
-from clustergate.stacks import StackRequest, held, provide
+from clustergate.stacks import StackRequest, integrity, provide
 from clustergate.stacks.manifest import Manifest, Program
 
 REQUEST = StackRequest("mpich", "wheels")
@@ -99,7 +99,7 @@ def test_what_spack_installed_anew_is_held_whatever_its_inode(prefix, tmp_path):
 
 def test_what_was_not_touched_is_read_once(prefix, tmp_path, monkeypatch):
     provide(REQUEST, tmp_path)
-    monkeypatch.setattr(held, "sha256_of", lambda path: pytest.fail(f"{path} was read again"))
+    monkeypatch.setattr(integrity, "sha256_of", lambda path: pytest.fail(f"{path} was read again"))
     provide(REQUEST, tmp_path)
 
 
