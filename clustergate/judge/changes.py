@@ -235,8 +235,8 @@ class Judge:
     @cached_property
     def _variances(self) -> Floats:
         """The variance of each figure between the runs of a day, else between days."""
-        of = components(self.past.values, self.past.days)
-        variances = np.where(of.runs > of.days, of.within, of.between)
+        parts = components(self.past.values, self.past.days)
+        variances = np.where(parts.runs > parts.days, parts.within, parts.between)
         if self.past.variances is not None:
             variances = self.past.variances
         return np.maximum(variances, np.maximum(_OF_ROUNDED * self.steps**2, SMALLEST))

@@ -58,9 +58,9 @@ def foreseen(promises: Iterable[Promise]) -> list[Reason]:
     limits: dict[str, float] = {}
     for one in promises:
         if one.limit > LARGEST:
-            of = "" if one.level in _WHOLE else f" with {', '.join(one.of)}"
+            run = "" if one.level in _WHOLE else f" with {', '.join(one.of)}"
             limit = "" if math.isinf(one.limit) else f" ({math.expm1(one.limit):.0%})"
-            cannot[f"{one.name.partition('.')[0]}{of}{limit}"] = None
+            cannot[f"{one.name.partition('.')[0]}{run}{limit}"] = None
         else:
             limits[one.level] = max(limits.get(one.level, 0.0), one.limit)
     said = [CANNOT(promises=[*cannot])] if cannot else []
@@ -132,41 +132,41 @@ def limit_of(change: Change) -> float:
     return max(HIDDEN, change.at_most - change.by + _SPREADS * change.spread)
 
 
-def of_cases(of: Comparison) -> Iterator[tuple[tuple[str, ...], Promise]]:
+def of_cases(run: Comparison) -> Iterator[tuple[tuple[str, ...], Promise]]:
     """Yield the promises of benchmarks and of single metrics, with the keys of their cases."""
-    changes = {one.hypothesis.places: one for one in of.changes}
+    changes = {one.hypothesis.places: one for one in run.changes}
     named: dict[tuple[tuple[str, ...], str], list[int]] = {}
-    for place, one in enumerate(of.figures):
+    for place, one in enumerate(run.figures):
         figure = one.figure
         named.setdefault((figure.case, figure.benchmark), []).append(place)
         named.setdefault((figure.case, f"{figure.benchmark}.{figure.metric}"), []).append(place)
     for (case, name), places in named.items():
         if change := changes.get(tuple(places)):
-            names = tuple(of.figures[place].figure.name for place in places)
-            yield case, replace(_promise(of, change, "benchmark", name), figures=names)
+            names = tuple(run.figures[place].figure.name for place in places)
+            yield case, replace(_promise(run, change, "benchmark", name), figures=names)
 
 
-def of_wholes(of: Comparison) -> list[Promise]:
+def of_wholes(run: Comparison) -> list[Promise]:
     """Return the promises of stacks, and of kinds of figures in all stacks."""
-    own = {x.hypothesis.places[0]: x.own for x in of.changes if len(x.hypothesis.places) == 1}
+    own = {x.hypothesis.places[0]: x.own for x in run.changes if len(x.hypothesis.places) == 1}
     promised = [
-        (one, _promise(of, one, one.hypothesis.level, one.hypothesis.name))
-        for one in of.changes
+        (one, _promise(run, one, one.hypothesis.level, one.hypothesis.name))
+        for one in run.changes
         if one.hypothesis.level in _WHOLE
     ]
     return [
-        replace(x, slow_in=() if x.kept else _slow_in(of, one.hypothesis.places, own, x))
+        replace(x, slow_in=() if x.kept else _slow_in(run, one.hypothesis.places, own, x))
         for one, x in promised
     ]
 
 
 def _slow_in(
-    of: Comparison, places: Sequence[int], own: Mapping[int, float], broken: Promise
+    run: Comparison, places: Sequence[int], own: Mapping[int, float], broken: Promise
 ) -> tuple[tuple[str, ...], ...]:
     """Return the cases, the slowest first, that a promise is broken by: the rest would keep it."""
     shares: dict[tuple[str, ...], float] = {}
     for place in places:
-        case = of.figures[place].figure.case
+        case = run.figures[place].figure.case
         shares[case] = shares.get(case, 0.0) + own[place] / len(places)
     slow: list[tuple[str, ...]] = []
     for case in sorted(shares, key=lambda one: -shares[one]):
@@ -177,9 +177,9 @@ def _slow_in(
     return tuple(slow)
 
 
-def _promise(of: Comparison, change: Change, level: str, name: str) -> Promise:
+def _promise(run: Comparison, change: Change, level: str, name: str) -> Promise:
     places, limit = change.hypothesis.places, limit_of(change)
-    stacks = dict.fromkeys(of.figures[place].figure.stack for place in places)
+    stacks = dict.fromkeys(run.figures[place].figure.stack for place in places)
     resolved = change.at_most < limit <= LARGEST
-    kept = not change.is_slower and (resolved or is_near_the_best(of, places))
+    kept = not change.is_slower and (resolved or is_near_the_best(run, places))
     return Promise(level, name, tuple(stacks), limit, change.at_most, kept)

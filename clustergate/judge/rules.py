@@ -99,11 +99,11 @@ class Compared:
     @property
     def bound(self) -> float:
         """From where on it is worse than its reference tolerates, seen by itself."""
-        of, higher = self.reference, self.better is Better.HIGHER
-        side = of.lower if higher else of.upper
+        reference, higher = self.reference, self.better is Better.HIGHER
+        side = reference.lower if higher else reference.upper
         if side is None:
             return 0.0 if higher else math.inf
-        return of.value * (1 + side) * math.exp(-self.shift if higher else self.shift)
+        return reference.value * (1 + side) * math.exp(-self.shift if higher else self.shift)
 
     @property
     def is_beyond_bound(self) -> bool:
@@ -188,9 +188,9 @@ class Comparison:
         said = []
         for places in with_common_runs(firsts):
             if any(self.figures[place].reference.anchor for place in places):
-                of = [replace(self.figures[place], baseline=firsts[place]) for place in places]
+                figures = [replace(self.figures[place], baseline=firsts[place]) for place in places]
                 since = min(min(firsts[place].days) for place in places)
-                changes = Comparison(of, self.exclusive, self.watched).changes
+                changes = Comparison(figures, self.exclusive, self.watched).changes
                 said += [one.moved(places, since) for one in changes]
         return said
 
@@ -215,12 +215,12 @@ Rule = Callable[[Comparison, int], Judgement | None]
 FIGURE_PART = Words("figure.part", "part of {name}, which is {by:percent} slower")
 
 
-def became_slower(of: Comparison, place: int) -> Judgement | None:
+def became_slower(run: Comparison, place: int) -> Judgement | None:
     """A figure, or neighbouring sizes with it, became slower; of a larger set it is a part."""
-    for change in of.slower:
+    for change in run.slower:
         if place in change.hypothesis.places:
             if is_of_figures(change):
-                return Judgement(Verdict.REGRESSION, (how_slow(of, change),))
+                return Judgement(Verdict.REGRESSION, (how_slow(run, change),))
             part = FIGURE_PART(name=change.hypothesis.name, by=math.expm1(change.by))
             return Judgement(Verdict.INCONCLUSIVE, (part,))
     return None
@@ -236,9 +236,9 @@ FIGURE_BEYOND_TOLERANCE = Words(
 )
 
 
-def beyond_tolerance(of: Comparison, place: int) -> Judgement | None:
+def beyond_tolerance(run: Comparison, place: int) -> Judgement | None:
     """It is worse than people tolerate of its kind."""
-    one = of.figures[place]
+    one = run.figures[place]
     if one.reference.tolerance is None or not one.is_beyond_bound:
         return None
     facts = {**one.facts, "bound": one.bound, "tolerance": one.reference.tolerance}
@@ -251,26 +251,26 @@ FIGURE_AS_EXPECTED = Words(
 )
 
 
-def near_the_best(of: Comparison, place: int) -> Judgement | None:
+def near_the_best(run: Comparison, place: int) -> Judgement | None:
     """It comes near to the best that was ever seen, and no set that holds it looks slow.
 
     A printed digit hides what it is worth. Or it is as good as people tolerate of its kind,
     whatever may hide in that.
     """
-    one = of.figures[place]
-    most = HIDDEN - max(_BEST_IN_DOUBT, math.log1p(of.judge.steps[place]))
-    near = -HIDDEN <= one.worse_than_best <= most and place not in of.outdone
-    if (near and not any(change.is_slower for change in of.of_figure[place])) or one.is_tolerated:
+    one = run.figures[place]
+    most = HIDDEN - max(_BEST_IN_DOUBT, math.log1p(run.judge.steps[place]))
+    near = -HIDDEN <= one.worse_than_best <= most and place not in run.outdone
+    if (near and not any(change.is_slower for change in run.of_figure[place])) or one.is_tolerated:
         return Judgement(Verdict.PASS, (FIGURE_AS_EXPECTED(**one.facts),))
     return None
 
 
-def is_unknown(of: Comparison, place: int) -> bool:
+def is_unknown(run: Comparison, place: int) -> bool:
     """Tell whether nobody knows how a set that holds it scatters, as a whole machine by one day.
 
     It may be slower with all its neighbours, so that a bound is left which it must not exceed.
     """
-    return not all(change.is_judged for change in of.of_figure[place])
+    return not all(change.is_judged for change in run.of_figure[place])
 
 
 FIGURE_REGRESSION = Words(
@@ -283,10 +283,10 @@ FIGURE_REGRESSION = Words(
 )
 
 
-def beyond_its_bound(of: Comparison, place: int) -> Judgement | None:
+def beyond_its_bound(run: Comparison, place: int) -> Judgement | None:
     """Too little is known of it, and it is worse than its reference tolerates."""
-    one = of.figures[place]
-    if not (is_unknown(of, place) and one.is_beyond_bound):
+    one = run.figures[place]
+    if not (is_unknown(run, place) and one.is_beyond_bound):
         return None
     if one.figure.unplaced and one.better.worse_by(one.value, one.bound) < FAR_NODES:
         return None
@@ -312,11 +312,11 @@ BASELINE_UNKNOWN = Words(
 )
 
 
-def unknown(of: Comparison, place: int) -> Judgement | None:
+def unknown(run: Comparison, place: int) -> Judgement | None:
     """Too little is known of it."""
-    if not is_unknown(of, place):
+    if not is_unknown(run, place):
         return None
-    one = of.figures[place]
+    one = run.figures[place]
     known = BASELINE_UNKNOWN(days=days(one.baseline))
     if one.figure.unplaced:
         known = DISTANCE_UNTOLD()
@@ -330,9 +330,9 @@ FIGURE_IMPROVEMENT = Words(
 )
 
 
-def faster(of: Comparison, place: int) -> Judgement | None:
+def faster(run: Comparison, place: int) -> Judgement | None:
     """It became faster, beyond chance and by its own doing."""
-    one = of.figures[place]
+    one = run.figures[place]
     if one.worse_than_best < -HIDDEN:
         return Judgement(Verdict.IMPROVEMENT, (FIGURE_IMPROVEMENT(**one.facts),))
     return None
@@ -348,12 +348,12 @@ FIGURE_OUTDONE = Words(
 )
 
 
-def outdone(of: Comparison, place: int) -> Judgement | None:
+def outdone(run: Comparison, place: int) -> Judgement | None:
     """Its neighbours became faster, and it did not."""
-    behind = of.outdone.get(place)
+    behind = run.outdone.get(place)
     if behind is None:
         return None
-    by, facts = math.expm1(behind.by), of.figures[place].facts
+    by, facts = math.expm1(behind.by), run.figures[place].facts
     return Judgement(Verdict.INCONCLUSIVE, (FIGURE_OUTDONE(**facts, by=by),))
 
 
@@ -367,9 +367,9 @@ FIGURE_UNCLEAR = Words(
 )
 
 
-def as_before(of: Comparison, place: int) -> Judgement:
+def as_before(run: Comparison, place: int) -> Judgement:
     """No change of 10 % hides in any set that holds it; else what it may hide is told."""
-    facts, hidden = of.figures[place].facts, [change.hidden for change in of.of_figure[place]]
+    facts, hidden = run.figures[place].facts, [change.hidden for change in run.of_figure[place]]
     if all(one < HIDDEN for one in hidden):
         return Judgement(Verdict.PASS, (FIGURE_AS_EXPECTED(**facts),))
     may_be = FIGURE_UNCLEAR(**facts, at_most=math.expm1(max(hidden)))
@@ -389,10 +389,10 @@ RULES: tuple[Rule, ...] = (
 """In their order: the first that applies decides."""
 
 
-def judgements(of: Comparison) -> Iterator[Judgement]:
+def judgements(run: Comparison) -> Iterator[Judgement]:
     """Yield what each figure of a comparison is called."""
-    for place in range(len(of.figures)):
-        yield next(said for rule in RULES if (said := rule(of, place)) is not None)
+    for place in range(len(run.figures)):
+        yield next(said for rule in RULES if (said := rule(run, place)) is not None)
 
 
 def is_of_figures(change: Change) -> bool:
@@ -423,10 +423,10 @@ CHANGE_CREPT = Words(
 )
 
 
-def how_slow(of: Comparison, change: Change) -> Reason:
+def how_slow(run: Comparison, change: Change) -> Reason:
     """Return how much slower a set is, and what is usual."""
     code = CHANGE_SLOWER if change.controlled else CHANGE_SLOWER_THAN_BEFORE
-    by, usual = slower_by(change, [of.figures[x].better for x in change.hypothesis.places])
+    by, usual = slower_by(change, [run.figures[x].better for x in change.hypothesis.places])
     if change.since:
         return CHANGE_CREPT(by=by, usual=usual, since=change.since)
     return code(by=by, usual=usual)
@@ -439,21 +439,21 @@ def slower_by(change: Change, better: Iterable[Better]) -> tuple[float, float]:
     return by, math.expm1(USUAL * change.spread)
 
 
-def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
+def groups(run: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
     """Yield, with the keys of their case, the benchmarks, and what else is slower as a whole."""
-    by_places = {change.hypothesis.places: change for change in of.changes}
-    slow = [change for change in of.slower if not is_of_figures(change)]
+    by_places = {change.hypothesis.places: change for change in run.changes}
+    slow = [change for change in run.slower if not is_of_figures(change)]
     watched = [
         change
-        for change in {x.hypothesis.places: x for x in (*of.crept, *of.changes)}.values()
-        if change.hypothesis.places in of.again
+        for change in {x.hypothesis.places: x for x in (*run.crept, *run.changes)}.values()
+        if change.hypothesis.places in run.again
         and not is_of_figures(change)
         and change.hypothesis.level != "benchmark of a case"
         and change not in slow
     ]
     taken = {place for change in slow for place in change.hypothesis.places}
     of_benchmark: dict[tuple[tuple[str, ...], str], list[int]] = {}
-    for place, one in enumerate(of.figures):
+    for place, one in enumerate(run.figures):
         of_benchmark.setdefault((one.figure.case, one.figure.benchmark), []).append(place)
     benchmarks = [
         by_places[places]
@@ -461,12 +461,12 @@ def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
         if len(places) > 1 and places in by_places and taken.isdisjoint(places)
     ]
     for change in (*slow, *watched, *benchmarks):
-        judgement = _whole(of, change)
-        if change.is_slower and (change in slow or change.hypothesis.places in of.again):
-            judgement = Judgement(Verdict.REGRESSION, (how_slow(of, change),))
+        judgement = _whole(run, change)
+        if change.is_slower and (change in slow or change.hypothesis.places in run.again):
+            judgement = Judgement(Verdict.REGRESSION, (how_slow(run, change),))
         by_case: dict[tuple[str, ...], list[str]] = {}
         for place in change.hypothesis.places:
-            figure = of.figures[place].figure
+            figure = run.figures[place].figure
             by_case.setdefault(figure.case, []).append(figure.name)
         bound = change.bound if change.is_judged else math.inf
         called, by = change.hypothesis.name, change.by
@@ -474,9 +474,9 @@ def groups(of: Comparison) -> Iterator[tuple[tuple[str, ...], Group]]:
             yield case, Group(called, len(names), by, bound, judgement, tuple(names))
 
 
-def sets(of: Comparison) -> Iterator[ComparedSet]:
+def sets(run: Comparison) -> Iterator[ComparedSet]:
     """Yield what was compared as a whole, and which sizes are slower."""
-    for change in (*of.changes, *(one for one in of.slower if one.since)):
+    for change in (*run.changes, *(one for one in run.slower if one.since)):
         whole = change.hypothesis
         if change.is_judged and (change.is_slower or not is_of_figures(change)):
             doubt = change.at_most - change.by
@@ -507,28 +507,28 @@ GROUP_INCONCLUSIVE = Words(
 )
 
 
-def is_near_the_best(of: Comparison, places: Sequence[int]) -> bool:
+def is_near_the_best(run: Comparison, places: Sequence[int]) -> bool:
     """Tell whether figures come near to the best ever seen, or are within what people tolerate."""
-    near = _worse_than_best(of, places) <= NEAR_THE_BEST
-    return near or all(of.figures[place].is_tolerated for place in places)
+    near = _worse_than_best(run, places) <= NEAR_THE_BEST
+    return near or all(run.figures[place].is_tolerated for place in places)
 
 
-def _worse_than_best(of: Comparison, places: Sequence[int]) -> float:
-    return statistics.fmean(of.figures[place].worse_than_best for place in places)
+def _worse_than_best(run: Comparison, places: Sequence[int]) -> float:
+    return statistics.fmean(run.figures[place].worse_than_best for place in places)
 
 
-def _whole(of: Comparison, change: Change) -> Judgement:
+def _whole(run: Comparison, change: Change) -> Judgement:
     """Judge a benchmark as a whole that is not slower."""
     places, ratio = change.hypothesis.places, math.exp(change.by)
-    worse_by = _worse_than_best(of, places)
+    worse_by = _worse_than_best(run, places)
     if worse_by < -HIDDEN:
         improved = GROUP_IMPROVEMENT(ratio=math.exp(worse_by))
         return Judgement(Verdict.IMPROVEMENT, (improved,))
-    sure = is_near_the_best(of, places) or (change.is_judged and change.hidden < HIDDEN)
+    sure = is_near_the_best(run, places) or (change.is_judged and change.hidden < HIDDEN)
     if sure and not (change.is_slower or change.is_outdone):
         return Judgement(Verdict.PASS, (GROUP_AS_EXPECTED(ratio=ratio),))
     if not change.is_judged:
-        known = max(days(of.figures[place].baseline) for place in places)
+        known = max(days(run.figures[place].baseline) for place in places)
         return Judgement(Verdict.INCONCLUSIVE, (BASELINE_UNKNOWN(days=known),))
     at_most = math.expm1(change.hidden)
     unsure = GROUP_INCONCLUSIVE(ratio=ratio, at_most=at_most)

@@ -50,8 +50,8 @@ def usual(known: BaselineRuns, than: float, better: Better) -> float:
 def spread(known: BaselineRuns) -> float:
     """Return the standard deviation of one more run, as a logarithm (:func:`components`)."""
     days = np.unique(known.days, return_inverse=True)[1]
-    of = components(np.log(known.values)[:, None], days)
-    return float(np.sqrt(of.between + of.within)[0])
+    scatter = components(np.log(known.values)[:, None], days)
+    return float(np.sqrt(scatter.between + scatter.within)[0])
 
 
 def median(known: BaselineRuns) -> float:
