@@ -189,16 +189,16 @@ NO_COMMAND = Words(
     "site-scan.no-command",
     "{command} not found",
     remedy=(
-        "run this on a login node of the system, or pass files with the output from there "
-        "(--nodes, --partitions, --lscpu); without Slurm and PBS, copy site_configs/template.py"
+        "run this on a login node, or pass its output as files (--nodes, --partitions, --lscpu); "
+        "without Slurm and PBS, copy site_configs/template.py"
     ),
 )
 NO_ANSWER = Words(
     "site-scan.no-answer",
     "{command} did not answer in {seconds} s",
     remedy=(
-        "run this on a login node of the system, or pass files with the output from there "
-        "(--nodes, --partitions, --lscpu); without Slurm and PBS, copy site_configs/template.py"
+        "run this on a login node, or pass its output as files (--nodes, --partitions, --lscpu); "
+        "without Slurm and PBS, copy site_configs/template.py"
     ),
 )
 SITE_SCAN_FAILED = Words(
@@ -206,8 +206,8 @@ SITE_SCAN_FAILED = Words(
     "{command} failed",
     cause="{why}",
     remedy=(
-        "run this on a login node of the system, or pass files with the output from there "
-        "(--nodes, --partitions, --lscpu); without Slurm and PBS, copy site_configs/template.py"
+        "run this on a login node, or pass its output as files (--nodes, --partitions, --lscpu); "
+        "without Slurm and PBS, copy site_configs/template.py"
     ),
 )
 

@@ -391,8 +391,8 @@ UNREACHED_NODES = Words(
     "no partition of the site config contains {nodes} of {scheduler}'s {queue} {name}",
     cause="they are never measured",
     remedy=(
-        'describe them in a partition (`clustergate site scan` writes it), with "waived": "the '
-        'reason" in its extras if a gate need not judge it; or exclude them in the hostfile'
+        'add the partition that `clustergate site scan` writes ("waived": "the reason" in extras '
+        "where no gate judges it); or exclude them in the hostfile"
     ),
 )
 UNTOLD_NODES = Words(

@@ -421,8 +421,8 @@ JOB_BLOCKED = Words(
     "Slurm would never start its job",
     cause="{why}",
     remedy=(
-        "`sinfo -R` lists nodes that are not used; where a limit is too low, ask for less time "
-        "(-- -S time_limit=30m), for fewer nodes, or for another --qos"
+        "`sinfo -R` lists unused nodes; where a limit is too low, ask for less time "
+        "(-- -S time_limit=30m), fewer nodes, or another --qos"
     ),
 )
 

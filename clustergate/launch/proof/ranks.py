@@ -474,8 +474,8 @@ PROOF_PRELOADED = Words(
     "{ranks:ranks} on {hosts:names}: {libraries:list} was preloaded without being requested",
     cause="what is loaded before the program's own libraries can change any figure and any clock",
     remedy=(
-        "take it out of /etc/ld.so.preload, or, if all jobs of the site run with it, name it in "
-        "LD_PRELOAD among the env_vars of the site config"
+        "take it out of /etc/ld.so.preload; if every job of the site has it, name it in LD_PRELOAD "
+        "among the env_vars of the site config"
     ),
 )
 PROOF_AUDITED = Words(
@@ -518,8 +518,8 @@ WRONG_CLOCKS = Words(
 CLOCK_WAS_SET = Words(
     "proof.clock-was-set",
     (
-        "{ranks:ranks} on {hosts:names}: the clock of the node was set by {set_by_s:+.2g} s in "
-        "{seconds:.1f} s while the program ran, and {clocks:and} followed, so no time counts"
+        "{ranks:ranks} on {hosts:names}: the node's clock was set by {set_by_s:+.2g} s during "
+        "{seconds:.1f} s, and {clocks:and} followed, so no time counts"
     ),
     remedy="let the time service settle (chronyc tracking, timedatectl), then run again",
 )
@@ -776,8 +776,8 @@ SHARED_CORES = Words(
     "proof.shared-cores",
     "{ranks:ranks} on {host} share {cores:cores}, where {needed} are needed",
     cause=(
-        "the node has too few cores for its ranks, or the launcher bound two ranks to one place "
-        "(two launches on one node do, each starting at its first core)"
+        "too few cores for the ranks, or two ranks bound to one place, as by two launches that "
+        "both start at the first core"
     ),
 )
 
