@@ -11,7 +11,7 @@ import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
 from clustergate.benchmarks.budget import Budget
-from clustergate.core import figures, store
+from clustergate.core import store
 from clustergate.core.model import CaseRecord, ClustergateError, Launch, Row, Sample
 from clustergate.core.paths import state_dir
 from clustergate.core.reasons import Reason
@@ -201,7 +201,7 @@ class TwoContenders(rfm.RegressionTestPlugin):
     def named_figures(self) -> list[Any]:
         """Return the best launch of each contender; none has a reference."""
         return [
-            (f"{side}.{figures.name_of(one.sample)}", one.estimate.value, one.sample.unit, None)
+            (f"{side}.{one.name}", one.estimate.value, one.sample.unit, None)
             for side, sampled in self.sampled_by_side.items()
             for one in sampled
         ]

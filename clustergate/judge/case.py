@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.limits import Measurement
 from clustergate.benchmarks.registry import descriptor_of
-from clustergate.core.figures import SAME_MATRIX, matrix_order, name_of
+from clustergate.core.figures import SAME_MATRIX, matrix_order
 from clustergate.core.model import (
     CaseRecord,
     Conditions,
@@ -34,13 +34,12 @@ ReferenceOf = Callable[[str, str, str, Conditions, Sample], Reference | None]
 
 @dataclass(frozen=True)
 class MeasuredFigure(Sampled):
-    """A figure, by its ``name`` in a reference file, with all that it is judged by.
+    """A figure with all that it is judged by.
 
     ``doubt`` is why its benchmark does not trust its value, ``wrong`` why its reference is proven
     wrong. ``expectations`` are what people wrote that it must reach.
     """
 
-    name: str = ""
     reference: Reference | None = None
     limits: Sequence[Limit] = ()
     doubt: Reason | None = None
@@ -81,7 +80,6 @@ def measure_case(
         # What is not to be trusted proves nothing.
         MeasuredFigure(
             **vars(one),
-            name=name_of(one.sample),
             reference=known,
             limits=bounds,
             doubt=doubt,

@@ -12,7 +12,6 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from clustergate.core.figures import name_of
 from clustergate.core.model import (
     BANDWIDTH,
     COLLECTIVE,
@@ -149,7 +148,7 @@ def _beaten(
         origin=reference.origin,
         where=reference.where or "it",
         most=math.exp(most),
-        figure=name_of(one.sample),
+        figure=one.name,
     )
 
 

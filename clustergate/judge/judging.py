@@ -162,14 +162,16 @@ def judge(
     if better is Better.LOWER and value <= 0 < reference.value:
         # No limit of physics bounds all that is timed, nor what a site's own benchmark tells.
         return _judged(Verdict.INCONCLUSIVE, FIGURE_NOTHING(**facts))
+    is_ratio = min(value, reference.value) > 0
+    by = better.worse_by(value, reference.value) if is_ratio else 0.0
     slow = slow_share(launches, better, reference, excuse)
     if slow is not None and slow.verdict is Verdict.REGRESSION:
         return slow
     by_runs = reference.baseline is not None and better is not Better.NEITHER
     if beside is not None:
         judgement = beside
-    elif by_runs and min(value, reference.value) > 0:
-        judgement = _alone(reference, better, unit, estimate)
+    elif by_runs and is_ratio:
+        judgement = _alone(reference, better, unit, estimate, by)
     else:
         judgement = _against(reference, better, unit, estimate)
     doubted = (reference, better, value, limits)
@@ -188,8 +190,7 @@ def judge(
         _against(excusing, better, unit, _best(estimate) if by_runs else estimate).verdict
         is Verdict.REGRESSION
     ):
-        by = math.exp(better.worse_by(value, reference.value))
-        unexcused = _unexcused(excuse, by)
+        unexcused = _unexcused(excuse, math.exp(by))
         return _judged(Verdict.REGRESSION, excused, unexcused, *_doubtful_reference(*doubted))
     return _judged(Verdict.INCONCLUSIVE, excused, excuse.doubt)
 
@@ -381,16 +382,18 @@ TOO_FEW_LAUNCHES = Words(
 )
 
 
-def _alone(reference: Reference, better: Better, unit: str, estimate: Estimate) -> Judgement:
+def _alone(
+    reference: Reference, better: Better, unit: str, estimate: Estimate, by: float
+) -> Judgement:
     """Judge the best launch by a reference that was made from runs, seen by itself.
 
-    Nothing hides in what comes near to the best that was ever seen, and else nothing is known.
+    It is worse ``by`` so much, as a logarithm. Nothing hides in what comes near to the best that
+    was ever seen, and else nothing is known.
     """
     facts = facts_of(reference, unit, estimate.value)
     if is_too_few(reference, estimate.samples):
         return _judged(Verdict.INCONCLUSIVE, TOO_FEW_LAUNCHES(**facts))
     judgement = _against(reference, better, unit, _best(estimate))
-    by = better.worse_by(estimate.value, reference.value)
     within = reference.tolerance is not None or by <= NEAR_THE_BEST
     if judgement.verdict is Verdict.REGRESSION or within:
         return judgement

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clustergate.benchmarks.registry import descriptor_of
-from clustergate.core.figures import reported
+from clustergate.core.figures import name_of, reported
 from clustergate.core.model import Better, Estimate, Excuse, Launch, Sample
 from clustergate.core.reasons import Reason
 from clustergate.core.texts import DISTURBED
@@ -22,7 +22,7 @@ _MOST_LAUNCHES = 50
 
 @dataclass(frozen=True)
 class Sampled:
-    """One figure of a case.
+    """One figure of a case, by its ``name`` in a reference file.
 
     ``sample`` is the first of its samples, for its name and conditions. ``excuse`` is what
     disturbances explain, where too few launches were undisturbed. ``modes`` are the two levels of
@@ -30,6 +30,7 @@ class Sampled:
     order.
     """
 
+    name: str
     sample: Sample
     estimate: Estimate
     excuse: Excuse | None = None
@@ -47,12 +48,14 @@ def sampled_figures(
     Only undisturbed launches count, where there are ``needed`` of them. Else all do, since none is
     better than the machine can be, with an excuse. Without ``launches`` every sample counts.
     """
-    apart, figures = descriptor_of(check).apart, _by_figure(reported(samples))
+    apart = descriptor_of(check).apart
+    figures = [(name_of(alike[0]), alike) for alike in _by_figure(reported(samples))]
     disturbed = frozenset(launch.order for launch in launches if launch.disturbed)
     doubt = doubt_of(launches, needed, check)
     cause, times = most_disturbed(launches) if doubt else None, launch_times(samples)
     return [
         Sampled(
+            name,
             alike[0],
             estimate_of(alike, () if doubt else disturbed),
             Excuse(explained_factor(alike, launches, times, apart), cause, doubt)
@@ -61,7 +64,7 @@ def sampled_figures(
             two_modes([s.value for s in alike if s.order not in disturbed]),
             {s.order: s.value for s in alike if s.order not in disturbed},
         )
-        for alike in figures
+        for name, alike in figures
     ]
 
 
