@@ -430,5 +430,16 @@ def test_a_test_that_is_slow_once_as_another_is_in_each_session_is_named_with_st
     assert status_of(judged(good)) == 1
 
 
+def test_a_test_is_named_with_its_parameters():
+    made = [
+        session(
+            int(one.session_id[1:]),
+            [dataclasses.replace(x, parameters="size=16") for x in one.results],
+        )
+        for one in sessions(slow=slow_on(19))
+    ]
+    assert [one.of for one in judged(made).evidence] == ["test3 size=16 with gnu"]
+
+
 def test_few_sessions_excuse_nothing():
     assert status_of(judged(sessions(count=9, tests=12, slow=spiky))) == 2

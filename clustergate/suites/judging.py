@@ -209,7 +209,7 @@ def judge_session(
     evidence: list[Evidence] = []
     for one in cases:
         if why := confirmation.unconfirmed(one):
-            of = f"{one.check} with {one.stack}"
+            of = _named_test(one)
             usual = judged.usual.get(one.identity)
             if usual is None:
                 evidence.append(Evidence(LAUNCHED_AGAIN, Verdict.INCONCLUSIVE, (why,), of))
@@ -289,6 +289,11 @@ def past_of_suite(sessions: Sequence[Session], settings: Settings, now: datetime
 def references_of_suite(past: Past) -> dict[tuple[CaseKey, str], Reference]:
     """Return what the sessions of a suite expect of the next one, by case and figure."""
     return _references(collect(past.runs, past.nodes), "", past.exclusive)
+
+
+def _named_test(case: Case) -> str:
+    parameters = dict(case.parameters).get("parameters", "")
+    return f"{' '.join(filter(None, [case.check, parameters]))} with {case.stack}"
 
 
 def _told(suite: _Suite, place: str) -> str:

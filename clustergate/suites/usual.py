@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.special
 from numpy.typing import NDArray
 
 from clustergate.judge.history.series import CaseKey, Series
@@ -40,7 +41,8 @@ def comings(over: Sequence[Series], sessions: Sequence[str]) -> dict[CaseKey, Co
 
     These are ids in their order. A case that was as slow in the session before is held to those
     that were so in two, which come rarer: the less usual of both counts. How slow is in units of
-    how much each case itself scatters.
+    how much each case itself scatters: what plain noise explains beside so many others is no spike,
+    and not usual however often it is.
     """
     slowness = dict(_slowness(over, sessions))
     if len(sessions) < FEWEST_SESSIONS or not slowness:
@@ -53,9 +55,11 @@ def comings(over: Sequence[Series], sessions: Sequence[str]) -> dict[CaseKey, Co
         before, after = in_row[:, :-1], each[:, times:]
         went = np.where(after < before / 2, before, -np.inf)
         counts.append([_seen(went, case, now) for case, now in enumerate(in_row[:, -1])])
+    least = -float(scipy.special.ndtri(ALPHA / len(slowness)))
     return {
         case: min(pair, key=lambda one: one.came)
         for case, pair in zip(slowness, zip(*counts, strict=True), strict=True)
+        if slowness[case][-1] >= least
     }
 
 
