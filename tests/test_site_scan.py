@@ -96,6 +96,18 @@ def unwrapped(text: str) -> str:
     return re.sub(r"\n +# ", " # ", text).replace(" # ", " ")
 
 
+def test_numa_domains_with_cores_are_written_where_there_are_several() -> None:
+    """One without CPUs is memory alone."""
+    domains = "NUMA node0 CPU(s): 0\nNUMA node1 CPU(s): 1\nNUMA node2 CPU(s):"
+    several = LSCPU.replace("NUMA node0 CPU(s):                       0,1", domains)
+    found = kinds(queue("all", "n1"), described("n1", sockets=1, cores=2))
+    one, two = (
+        site_config("a", found, OF_SLURM, processor_of(text), "login1") for text in (LSCPU, several)
+    )
+    assert "numa_domains_per_node" not in one
+    assert '"numa_domains_per_node": 2,' in two
+
+
 def test_nodes_of_several_kinds_are_a_partition_each() -> None:
     mixed = PARTITIONS.replace("Nodes=n[001-004]", "Nodes=n[001-004],g1")
     first, second = kinds(mixed)

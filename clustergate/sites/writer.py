@@ -246,7 +246,7 @@ def _partition(
     else:
         yield "        # All data caches of a node together; see lscpu on a node."
         yield '        # "cache_bytes_per_node": …,'
-    if alike and processor.domains:
+    if alike and processor.domains > 1:
         yield f'        "numa_domains_per_node": {processor.domains},'
     yield "        # What a node can send, in 10**6 bytes/s: 25000 for 200 Gbit/s."
     yield '        # "link_mb_s": …,'
