@@ -57,7 +57,9 @@ TOPICS: Mapping[str, str] = {
         "apt archive compiler disk lock manifest modules path program release source spack stack "
         "wheels"
     ),
-    "Stored runs, comparisons, golden builds": ("check compare contender golden history nodes run"),
+    "Stored runs, comparisons, golden builds": (
+        "check compare contender export golden history nodes run"
+    ),
     "Sessions of ReFrame suites": "judge suite",
     "Reference files": "anchors expect references schema statistics tolerance",
     "Other errors": "derived error",

@@ -116,6 +116,14 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             "print the figures in the outputs of benchmarks",
             ("parse xhpl.out", "parse --format csv IMB-MPI1.out"),
         ),
+        "export": About(
+            "print or send the figures of runs for dashboards and tables",
+            (
+                "export last --output /var/lib/node_exporter/clustergate.prom",
+                "export last --push http://pushgateway:9091/metrics/job/clustergate",
+                "export r7 r8 --format csv",
+            ),
+        ),
         "hpl-input": About(
             "print an input of HPL or HPCC for a machine, or look at one",
             (

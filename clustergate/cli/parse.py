@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
-import functools
 import io
-import itertools
 import json
 import operator
-import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from clustergate.benchmarks.formats import formats, parse
 from clustergate.cli.passing_on import option
+from clustergate.cli.tables import Columns, as_csv, as_parquet, print_blocks
 from clustergate.core.model import ClustergateError, OutputError, Row
 from clustergate.core.outputs import OUTPUT_CUT_OFF, OUTPUT_DAMAGED, OUTPUT_UNREADABLE_HERE
 from clustergate.core.reasons import Words
@@ -38,8 +35,6 @@ IN_MEMORY = 1 << 20
 # How compressed files begin.
 COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"(\xb5/\xfd")
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-Columns = dict[str, type]
-"""The columns of a table by name: each holds strings, integers or floats."""
 FIRST_COLUMNS = ("file", "suite", "benchmark", "status", "line")
 # Of Slurm, PBS and LSF, as they end a job.
 _ENDED_JOB = re.compile(
@@ -47,8 +42,6 @@ _ENDED_JOB = re.compile(
     r"|PBS: job killed|TERM_(?:RUNLIMIT|MEMLIMIT|OWNER)"
 )
 _FIELDS = operator.attrgetter(*FIRST_COLUMNS[1:])
-# Rows of a table that are in memory at once.
-_AT_ONCE = 10_000
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -135,11 +128,10 @@ def run(arguments: argparse.Namespace) -> int:
         is_empty = kept.tell() == 0
         kept.seek(0)
         if is_empty or arguments.format == "jsonl":
-            _print(kept, sys.stdout.buffer.write)
-        elif arguments.format == "csv":
-            _print(_as_csv(kept, columns), sys.stdout.buffer.write)
+            print_blocks(kept, sys.stdout.buffer.write)
         else:
-            _print(_as_parquet(kept, columns), sys.stdout.buffer.write)
+            table = as_csv if arguments.format == "csv" else as_parquet
+            print_blocks(table(_cells(kept, columns), columns), sys.stdout.buffer.write)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -278,47 +270,3 @@ def _cells(lines: Iterable[bytes], columns: Columns) -> Iterator[list[Any]]:
         record = json.loads(line)
         cells = {**record.pop("conditions"), **record.pop("values"), **record}
         yield [cells.get(name) for name in columns]
-
-
-def _as_csv(lines: Iterable[bytes], columns: Columns) -> Iterator[bytes]:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    for cells in itertools.chain([list(columns)], _cells(lines, columns)):
-        writer.writerow(cells)
-        yield text.getvalue().encode()
-        text.seek(0)
-        text.truncate()
-
-
-def _as_parquet(lines: Iterable[bytes], columns: Columns) -> Iterator[bytes]:
-    # Polars is for those who want this.
-    import polars as pl
-    from polars.io.plugins import register_io_source
-
-    kinds = {str: pl.String, int: pl.Int64, float: pl.Float64}
-    schema = {name: kinds[kind] for name, kind in columns.items()}
-    rows = _cells(lines, columns)
-
-    def frames(*_: object) -> Iterator[pl.DataFrame]:
-        while some := list(itertools.islice(rows, _AT_ONCE)):
-            yield pl.DataFrame(some, schema=schema, orient="row", strict=False)
-
-    with tempfile.NamedTemporaryFile() as result:
-        register_io_source(frames, schema=schema).sink_parquet(result.name)
-        yield from iter(functools.partial(result.read, LONGEST_LINE), b"")
-
-
-ROWS_UNWRITABLE = Words("rows.unwritable", "the rows cannot be written", cause="{why}")
-
-
-def _print(blocks: Iterable[bytes], write: Callable[[bytes], object]) -> None:
-    try:
-        for block in blocks:
-            write(block)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        # What is still in the buffer would fail again, with a traceback, when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise ClustergateError(ROWS_UNWRITABLE(why=error)) from None

@@ -1,0 +1,198 @@
+"""``clustergate export``: stored runs in the forms that dashboards and analyses read."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clustergate import version
+from clustergate.cli.answers import answer_of
+from clustergate.cli.passing_on import option
+from clustergate.cli.selection import named_folder
+from clustergate.cli.tables import Columns, as_csv, as_parquet, print_blocks
+from clustergate.core.files.whole import write_whole
+from clustergate.core.model import BadRequest, ClustergateError
+from clustergate.core.notation import counted
+from clustergate.core.reasons import Words
+from clustergate.report import export
+
+DESCRIPTION = (
+    "Print the figures, verdicts and expectations of stored runs as Prometheus, OpenTelemetry, "
+    "OpenSearch or a table reads them. docs/exporting.md lists their names."
+)
+_WAITS_S = 20.0
+_COLUMNS: Columns = {
+    **dict.fromkeys(
+        ("run", "system", "mode", "started", "partition", "stack", "check", "layout", "figure"), str
+    ),
+    "value": float,
+    "unit": str,
+    "verdict": str,
+    "undisturbed": bool,
+    "reason": str,
+}
+Answer = Mapping[str, Any]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    option(parser, "names RUN", 'ids or numbers (r8), "last" or "previous"', nargs="*")
+    option(parser, "--format", "default: openmetrics", choices=[*_TEXTS], default="openmetrics")
+    option(parser, "--output FILE", "write it there, whole or not at all, as textfiles need it")
+    option(
+        parser,
+        "--push URL",
+        "send it to a Pushgateway, VictoriaMetrics, an OpenTelemetry collector or OpenSearch",
+    )
+    option(parser, "--index NAME", "of --format bulk; default: clustergate", default="clustergate")
+
+
+EXPORT_NO_FIGURES = Words(
+    "export.no-figures",
+    "{run} has no figures of a check or a gate",
+    remedy="`clustergate show {run} --json` prints what it has",
+)
+EXPORT_SEVERAL = Words(
+    "export.several",
+    "{format} has one value of each figure, and {count} runs were named",
+    remedy="name one run, or take jsonl, csv, parquet or bulk",
+)
+EXPORT_REFUSED = Words(
+    "export.refused",
+    "{url} did not take it",
+    cause="{why}",
+    remedy="send it again: what arrived is replaced, not doubled",
+)
+EXPORT_BAD_URL = Words(
+    "export.bad-url", "{url} is no http or https URL", remedy="begin it with http:// or https://"
+)
+EXPORT_BINARY = Words("export.binary", "Parquet cannot be pushed", remedy="take --output FILE")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print or send what the runs have; raises :class:`ClustergateError` where nobody took it."""
+    named = arguments.names or ["last"]
+    url = arguments.push
+    if url and not url.startswith(("http://", "https://")):
+        raise BadRequest(EXPORT_BAD_URL(url=url))
+    if arguments.format in _OF_ONE and len(named) > 1:
+        raise BadRequest(EXPORT_SEVERAL(format=arguments.format, count=len(named)))
+    answers = []
+    for name in named:
+        folder = named_folder(name)
+        answers.append(answer := answer_of(folder))
+        if "started" not in answer:
+            raise BadRequest(EXPORT_NO_FIGURES(run=folder.name))
+    if arguments.format == "parquet":
+        if url:
+            raise BadRequest(EXPORT_BINARY())
+        return _table(as_parquet, answers, arguments.output)
+    blocks = _TEXTS[arguments.format](answers, arguments.index)
+    if not (url or arguments.output):
+        print_blocks((block.encode() for block in blocks), sys.stdout.buffer.write)
+        return 0
+    text = "".join(blocks)
+    if arguments.output:
+        write_whole(Path(arguments.output), text)
+    if url:
+        _send(text, url, _TYPES.get(arguments.format, "application/json"))
+        count = counted(sum(len(export.rows_of(answer)) for answer in answers), "figure")
+        print(f"{url} took {count}", file=sys.stderr)
+    return 0
+
+
+def _openmetrics(answers: Sequence[Answer], _: str) -> Iterator[str]:
+    yield export.openmetrics(export.gauges_of(answers[0]))
+
+
+def _otlp(answers: Sequence[Answer], _: str) -> Iterator[str]:
+    yield json.dumps(export.otlp(answers[0], version())) + "\n"
+
+
+def _jsonl(answers: Sequence[Answer], _: str) -> Iterator[str]:
+    return (f"{json.dumps(row)}\n" for answer in answers for row in export.rows_of(answer))
+
+
+def _csv(answers: Sequence[Answer], _: str) -> Iterator[str]:
+    return (block.decode() for block in as_csv(_cells(answers), _COLUMNS))
+
+
+def _bulk(answers: Sequence[Answer], index: str) -> Iterator[str]:
+    rows = (row for answer in answers for row in export.rows_of(answer))
+    return (f"{line}\n" for line in export.bulk(rows, index))
+
+
+def _cells(answers: Iterable[Answer]) -> Iterator[list[Any]]:
+    for answer in answers:
+        yield from ([row[name] for name in _COLUMNS] for row in export.rows_of(answer))
+
+
+def _table(
+    write: Callable[[Iterable[Sequence[Any]], Columns], Iterator[bytes]],
+    answers: Sequence[Answer],
+    output: str | None,
+) -> int:
+    blocks = write(_cells(answers), _COLUMNS)
+    if output is None:
+        print_blocks(blocks, sys.stdout.buffer.write)
+    else:
+        with Path(output).open("wb") as file:
+            file.writelines(blocks)
+    return 0
+
+
+def _send(text: str, url: str, kind: str) -> None:
+    """Send a text once; raises :class:`ClustergateError` where the server does not say it has it.
+
+    A Pushgateway is given what replaces its group; others are posted to.
+    """
+    method = "PUT" if "/metrics/job/" in url else "POST"
+    headers = {"Content-Type": kind}
+    request = urllib.request.Request(url, text.encode(), headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=_WAITS_S) as answer:
+            said = answer.read()
+    except urllib.error.HTTPError as error:
+        said = error.read(300).decode(errors="replace").strip()
+        raise ClustergateError(EXPORT_REFUSED(url=url, why=f"{error.code} {said}")) from None
+    except (OSError, http.client.HTTPException) as error:
+        why = getattr(error, "reason", None) or error
+        raise ClustergateError(EXPORT_REFUSED(url=url, why=str(why))) from None
+    if kind == _TYPES["bulk"] and (failed := _refused_of(said)):
+        raise ClustergateError(EXPORT_REFUSED(url=url, why=failed))
+
+
+def _refused_of(said: bytes) -> str:
+    """Return how many documents OpenSearch refused, and why the first one; empty for none."""
+    try:
+        answer = json.loads(said)
+        of_each = [one["index"] for one in answer["items"]]
+    except (ValueError, KeyError, TypeError):
+        return "its answer is not that of OpenSearch"
+    failed = [one for one in of_each if not 200 <= one.get("status", 0) < 300]
+    if not failed:
+        return ""
+    why = (failed[0].get("error") or {}).get("reason", "no reason given")
+    return f"{len(failed)} of {counted(len(of_each), 'document')} refused: {why}"
+
+
+_OF_ONE = ("openmetrics", "otlp")
+_TEXTS: Mapping[str, Callable[[Sequence[Answer], str], Iterator[str]]] = {
+    "openmetrics": _openmetrics,
+    "otlp": _otlp,
+    "jsonl": _jsonl,
+    "csv": _csv,
+    "bulk": _bulk,
+    "parquet": _jsonl,
+}
+_TYPES = {
+    "openmetrics": "application/openmetrics-text; version=1.0.0; charset=utf-8",
+    "bulk": "application/x-ndjson",
+    "csv": "text/csv",
+}
