@@ -274,7 +274,8 @@ def _seconds_before(mode: str, part: plan.Part) -> dict[tuple[str, str], float]:
             asked = read_request(run)
             given = {option for option in asked.options if option.startswith("--setvar=")}
             if (asked.mode.name, given) == (mode, wanted):
-                found |= seconds_taken(store.read_cases(run))
+                taken = seconds_taken(store.read_cases(run))
+                found |= {pair: sum(map(sum, one.values())) for pair, one in taken.items()}
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import os
 import secrets
 import sys
@@ -52,9 +53,11 @@ from clustergate.launch.watchdog import Patience
 from clustergate.machine.environment import read_removed, removed_at_submission
 from clustergate.run import busy, resuming
 from clustergate.run.case import Hosts, Job, details_of, notes_of, read_job
-from clustergate.run.reframe import case_key
+from clustergate.run.reframe import ON_FEW_NODES, ON_MANY_NODES, case_key
+from clustergate.run.timetable import is_few
 from clustergate.sites import configs as sites
 from clustergate.sites import exclusions, modes
+from clustergate.sites.description import Partition
 from clustergate.sites.layouts import layout_on_partition
 from clustergate.sites.schedulers.scheduler import SHORTEST_S
 from clustergate.stacks.manifest import Manifest, ManifestError, read_manifest
@@ -177,6 +180,23 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         """Let ReFrame's listings say what the descriptor does."""
         if known := declared(type(self).__name__):
             self.descr, self.tags = known[1].description, set(known[1].tags)
+
+    @run_after("init", always_last=True)
+    def tell_nodes(self) -> None:
+        """Let a tag tell whether its cases are on few nodes in each partition, or on many."""
+        valid = self.valid_systems
+        here = [one for one in partitions_here() if valid == ["*"] or one.fullname in valid]
+        few = bool(here) and all(is_few(self.nodes_on(one)) for one in here)
+        self.tags |= {ON_FEW_NODES if few else ON_MANY_NODES}
+
+    def nodes_on(self, partition: Partition) -> int:
+        """Return on how many nodes of a partition a case is, all that its mode uses at most."""
+        used = modes.used_shape(self.mode, type(self).__name__, partition.shape)
+        if not self.ranks:
+            return used.nodes
+        fitting = used.cores_per_node // max(self.cores_per_rank, 1)
+        per_node = max(fitting, 1) if self.placement == "packed" else 1
+        return min(math.ceil(int(self.ranks) / per_node), used.nodes)
 
     @run_after("init", always_last=True)
     def require_complete(self) -> None:

@@ -222,15 +222,19 @@ def test_a_finished_screening_is_shown_and_opened_and_not_resumed(
         assert f"{where}/screening.html" in capsys.readouterr().out.splitlines()
 
 
+# Of each case of a check with a stack, by its partition, ranks and placement.
+TOOK = {("HplCheck", "mpich"): {("local:node", 1, "packed"): [125.0]}}
+
+
 def test_how_long_it_took_is_known_of_a_gate_that_did_not_open_too() -> None:
     closed = kept("20261102T000000Z-1")
     (store.run_folder(closed) / "gate.json").write_text('{"status": 1}')
     assert last_run("local") is None
-    assert seconds_last_time("local", "maintenance") == {("HplCheck", "mpich"): 125.0}
+    assert seconds_last_time("local", "maintenance") == TOOK
     assert seconds_last_time("local", "smoke") == {}
     damaged = store.run_folder(kept("20261103T000000Z-1"))
     next(damaged.glob("cases/*.json")).write_text("{")
-    assert seconds_last_time("local", "maintenance") == {("HplCheck", "mpich"): 125.0}
+    assert seconds_last_time("local", "maintenance") == TOOK
     assert seconds_last_time("other", "maintenance") == {}
 
 
@@ -238,15 +242,17 @@ def test_duration_with_other_settings_says_nothing() -> None:
     kept("20261101T000000Z-1")
     with_n = store.run_folder(kept("20261102T000000Z-1", check="HpccCheck"))
     store.write_json(with_n / ASKED, {"options": ["-p", "mpich", "-S", "HpccCheck.n=500"]})
-    assert seconds_last_time("local", "maintenance") == {("HplCheck", "mpich"): 125.0}
+    assert seconds_last_time("local", "maintenance") == TOOK
     as_then = ["--setvar=HpccCheck.n=500"]
-    assert seconds_last_time("local", "maintenance", as_then) == {("HpccCheck", "mpich"): 125.0}
+    assert seconds_last_time("local", "maintenance", as_then) == {
+        ("HpccCheck", "mpich"): TOOK["HplCheck", "mpich"]
+    }
     assert seconds_last_time("local", "maintenance", ["-S", "HpccCheck.n=501"]) == {}
     # Were only the newest runs looked at, none of them would be like this one.
     for day in range(3, 9):
         copy = store.run_folder(kept(f"2026110{day}T000000Z-1", check="HpccCheck"))
         shutil.copy(with_n / ASKED, copy)
-    assert seconds_last_time("local", "maintenance") == {("HplCheck", "mpich"): 125.0}
+    assert seconds_last_time("local", "maintenance") == TOOK
 
 
 def test_what_was_disturbed_for_the_most_part_last_time_is_told() -> None:
@@ -261,7 +267,8 @@ def test_what_was_disturbed_for_the_most_part_last_time_is_told() -> None:
 def test_duration_of_a_check_includes_start_and_peaks() -> None:
     """What a check took is its launches with their start and the peaks beside them."""
     measuring = dataclasses.replace(record(), details={"peaks_s": 7.5})
-    assert seconds_taken([record(), measuring]) == {("HplCheck", "mpich"): 2 * 125.0 + 7.5}
+    (of_check,) = seconds_taken([record(), measuring]).values()
+    assert [*of_check.values()] == [[125.0, 132.5]]
 
 
 def test_earlier_screenings_are_finished_of_this_system_newest_first() -> None:
@@ -824,7 +831,8 @@ def test_every_partition_judged_and_in_the_budget() -> None:
     two = contract_of(site_with({}, *both), [], None, {})
     assert len(two.required) == 2 * len(one.required)
     assert two.seconds > 1.9 * (one.seconds - 120)
-    took = dict.fromkeys(((c, s) for c in MAINTENANCE.checks for s in ("mpich", "openmpi")), 10.0)
+    pairs = ((c, s) for c in MAINTENANCE.checks for s in ("mpich", "openmpi"))
+    took = {key: {("s:a", 2, "packed"): [1.0]} for key in pairs}
     assert contract_of(site_with({}, *both), [], None, took).seconds <= 120
 
 

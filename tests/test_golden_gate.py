@@ -401,6 +401,8 @@ def test_maintenance_check_never_passes_slower_software(
         taken_s={},
         not_set_up={},
         begun=0.0,
+        request=request,
+        call_alone=None,
         call=SimpleNamespace(report=folder / "reframe.json"),
     )
     slower = Evidence("software: mpich", Verdict.REGRESSION, (in_words("PingPong takes 1.2 x"),))

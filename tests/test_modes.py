@@ -100,9 +100,35 @@ def test_cases_follow_from_the_site_alone():
 
 
 def test_each_partition_has_the_process_counts_of_its_own_size():
-    found = expected(["ImbMpi1Check"], Shape(12, 1), Shape(16, 1))
+    found = expected(["ImbMpi1Check"], Shape(12, 1), Shape(16, 1), mode="acceptance")
     assert [count for count, _ in swept(found)] == ["2", "4", "8", "12"]
     assert [count for count, _ in swept(found, "x:b")] == ["2", "4", "8", "16"]
+
+
+@pytest.mark.parametrize(
+    ("cores", "nodes", "layouts"),
+    [
+        (64, 16, "2 packed, 2 one-per-node, 16 one-per-node, 64 packed, 1024 packed"),
+        # Each of them is one of the series, of which earlier runs have all.
+        (48, 100, "2 packed, 2 one-per-node, 32 packed, 64 one-per-node, 4800 packed"),
+        (1, 16, "2 packed, 16 packed"),
+        (2, 4, "2 packed, 2 one-per-node, 4 one-per-node, 8 packed"),
+        (12, 1, "2 packed, 12 packed"),
+        (2, 1, "2 packed"),
+    ],
+)
+def test_gate_measures_the_ends_of_the_series(cores: int, nodes: int, layouts: str):
+    shape = Shape(cores, nodes)
+    measured = swept(expected(["ImbMpi1Check"], shape))
+    assert ", ".join(map(" ".join, measured)) == layouts
+    # Who states counts gets those, and who names some.
+    stated = Shape(cores, nodes, counts=(2,))
+    assert {count for count, _ in swept(expected(["ImbMpi1Check"], stated))} == {"2"}
+    assert {count for count, _ in swept(expected(["ImbMpi1Check"], shape, named="2"))} == {"2"}
+    # What is no check of the mode sweeps over all.
+    every = swept(expected(["ImbMpi1Check"], shape, mode="acceptance"))
+    assert {*measured} <= {*every}
+    assert swept(expected(["ImbNbcCheck"], shape)) == every
 
 
 def test_smoke_runs_on_one_node_of_each_partition():
@@ -111,7 +137,8 @@ def test_smoke_runs_on_one_node_of_each_partition():
     assert [n for n, _ in swept(found, "x:b")] == ["2", "4", "8", "12"]
     for check in every_check():
         assert used_shape("smoke", check, Shape(6, 80)) == Shape(6, 1, placed=("packed",))
-        assert used_shape("maintenance", check, Shape(6, 80)) == Shape(6, 80)
+        ends = check in mode_named("maintenance").checks
+        assert used_shape("maintenance", check, Shape(6, 80)) == Shape(6, 80, ends=ends)
     # Counts that somebody names are of all nodes; so is a comparison of two stacks.
     found = expected(["ImbMpi1Check"], Shape(6, 80), named="64", mode="smoke")
     assert swept(found) == [("64", "packed"), ("64", "one-per-node")]

@@ -20,6 +20,7 @@ from clustergate.sites.modes import (
     effort_of,
     has_layout,
     scaling_counts,
+    sweep,
     used_shape,
 )
 from clustergate.sites.shape import Shape
@@ -121,6 +122,9 @@ def not_as_foreseen(
         layouts = known.unmet_layouts(check, partition, stack, ran, mode.name)
         shape = by_name[partition].shape
         used = used_shape(mode.name, check, shape)
+        usual = _usual(check, used, [one.shape for one in partitions])
+        if used.ends and usual:
+            layouts = [x for x in layouts if not _holds(used, x) or _placed(x) in usual]
         # One node cannot run what references foresee of more.
         beyond = [x for x in layouts if _holds(shape, x) and not _holds(used, x)]
         excused = [
@@ -131,8 +135,7 @@ def not_as_foreseen(
             and known.figures_of(check, partition, stack, conditions)
             for conditions in ran
         ):
-            usual = _counts(check, used, [one.shape for one in partitions])
-            layouts = [x for x in layouts if not _holds(used, x) or _size_of(x)[0] in usual]
+            layouts = [x for x in layouts if not _holds(used, x) or _placed(x) in usual]
             layouts = [x for x in layouts if x not in excused]
             excused = []
         if inexcusable := [x for x in layouts if x not in (*excused, *beyond)]:
@@ -390,9 +393,18 @@ def _size(partition: str, shape: Shape, because: str) -> str:
     return f"{size}; {because}" if because else size
 
 
-def _counts(check: str, shape: Shape, shapes: Sequence[Shape]) -> list[int]:
-    sweeps = every_check()[check].sweep in (Sweep.LAYOUTS, Sweep.PROCESS_COUNTS)
-    return scaling_counts(shape, shapes, "") if sweeps else []
+def _usual(check: str, shape: Shape, shapes: Sequence[Shape]) -> set[tuple[int, str]]:
+    """Return the ranks and placements over which a check sweeps on a partition."""
+    swept = every_check()[check].sweep
+    if swept is Sweep.LAYOUTS:
+        return set(sweep(shape, shapes))
+    counts = scaling_counts(shape, shapes) if swept is Sweep.PROCESS_COUNTS else []
+    return {(n, how) for n in counts for how in shape.placements()}
+
+
+def _placed(layout: str) -> tuple[int, str]:
+    match = _LAYOUT.fullmatch(layout)
+    return (int(match[1]), match[2]) if match else (0, "")
 
 
 def _size_of(layout: str) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clustergate.benchmarks.registry import title_of
@@ -21,7 +21,7 @@ from clustergate.core.reasons import Reason, Words
 from clustergate.core.texts import clock
 from clustergate.judge.assembly import Outcome
 from clustergate.judge.confirmation import TIMES, Confirming, Launched
-from clustergate.judge.history.stored_runs import seconds_taken
+from clustergate.judge.history.stored_runs import seconds_of_case
 from clustergate.judge.kinds import FigureId
 from clustergate.run import resuming
 from clustergate.run.collect import Collected, Relaunches, without_overlaps
@@ -40,6 +40,7 @@ from clustergate.run.reframe import (
     with_settings,
     with_stacks,
 )
+from clustergate.run.timetable import jobs_of
 from clustergate.sites.exclusions import WITHOUT_NODES, nodes_left_out
 from clustergate.sites.modes import used_shape
 from clustergate.sites.schedulers import scheduler_of
@@ -99,7 +100,7 @@ def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:
             whys[identity] = why
     slow = {identity: said for identity, said in slow.items() if identity not in whys}
     left_s = _seconds_left(prepared.request.confirm_until)
-    needed_s = sum(_seconds_of(collected, slow).values())
+    needed_s = sum(_seconds_of(collected, slow))
     if left_s is not None and needed_s > left_s:
         no_time = NO_TIME(needed_s=needed_s, left_s=max(left_s, 0.0))
         whys.update(dict.fromkeys(slow, no_time))
@@ -156,9 +157,10 @@ def launch_again(
         store.write_json(store.run_folder(run_id) / resuming.DONE, sorted(others | kept))
         seconds = _seconds_of(collected, slow)
         times = TIMES - attempt + 1
-        end = clock(datetime.datetime.now(), times * sum(seconds.values()))
+        end = clock(datetime.datetime.now(), times * sum(seconds))
         say(_sentence(slow, attempt, end))
-        execute(call, say, waiting_s([*slow], seconds))
+        jobs = jobs_of(prepared.request.mode, [*slow], seconds, ())
+        execute(call, say, waiting_s(jobs))
     return without_overlaps(
         [one for one in store.read_cases(run_id) if one.name in {o.name for o in wanted.values()}]
     )
@@ -309,9 +311,11 @@ def _seconds_left(until: float | None) -> float | None:
     return min(ends) - time.time() if ends else None
 
 
-def _seconds_of(collected: Collected, slow: Collection[CaseId]) -> Mapping[tuple[str, str], float]:
-    names = {one.name for one in collected.outcomes if one.identity in slow}
-    return seconds_taken([one for one in collected.records if one.name in names])
+def _seconds_of(collected: Collected, slow: Iterable[CaseId]) -> list[float]:
+    names = {one.identity: one.name for one in collected.outcomes}
+    records = {one.name: one for one in collected.records}
+    known = (records.get(names.get(identity, "")) for identity in slow)
+    return [seconds_of_case(one) if one else 0.0 for one in known]
 
 
 def _hosts(

@@ -23,6 +23,7 @@ from clustergate.core.notation import counted, printable, rounded
 from clustergate.core.reasons import Words
 from clustergate.core.texts import AT_LEAST, DOUBTFUL, ProgressLine, ResultLine
 from clustergate.judge.assembly import PERFORMANCE_PHASE, Outcome
+from clustergate.judge.history.stored_runs import seconds_of_case
 from clustergate.launch.estimation import sampled_figures
 from clustergate.machine.processes import terminated_with_parent
 from clustergate.run.reframe import Call, Step, case_key, phase_of, read_outcomes, step_of
@@ -58,14 +59,15 @@ def execute(
     waiting_s: Mapping[tuple[str, str], Sequence[float]] = MappingProxyType({}),
     failure: Callable[[], str] = _failed,
     under_way: Callable[[], UnderWay] | None = None,
+    side_by_side: float = 1.0,
 ) -> int:
     """Run ReFrame, keep its output, report which case runs and how many are left, until when.
 
     ``waiting_s`` are the seconds that each case takes by its check and stack, where they are known,
     ``failure`` says what a case came to that ReFrame calls failed, ``under_way`` how far the one
-    that runs has come, where somebody can tell. Returns its exit status; raises ClustergateError
-    when its output cannot be kept. Nothing that it started on this node outlives it, and it does
-    not outlive this process.
+    that runs has come, where somebody can tell, ``side_by_side`` how many run at once, on average.
+    Returns its exit status; raises ClustergateError when its output cannot be kept. Nothing that it
+    started on this node outlives it, and it does not outlive this process.
     """
 
     def waits_for(step: Step) -> str | None:
@@ -74,22 +76,22 @@ def execute(
         return f"in {scheduler.name}'s queue ({why})" if scheduler and why else why
 
     seen = {*store.case_names(call.run_id)}
-    results: dict[str, str] = {}
+    results: dict[str, tuple[str, float]] = {}
 
-    def measured(step: Step) -> str:
+    def measured(step: Step) -> tuple[str, float]:
         for name in {*store.case_names(call.run_id)} - seen:
             seen.add(name)
             # What cannot be read is told with the run.
             with contextlib.suppress(store.StoreError):
                 one = store.read_case(call.run_id, name)
                 key = case_key(str(one.details.get(HASH)), one.partition, one.stack)
-                results[key] = results_of(one)
-        return results.get(step.key, "")
+                results[key] = results_of(one), seconds_of_case(one)
+        return results.get(step.key, ("", 0.0))
 
     progress_of = partial(
         _sentences,
         completed=completed(call.run_id),
-        waiting_s=waiting_s,
+        pace=Pace(waiting_s, side_by_side),
         failure=failure,
         waits_for=waits_for,
         measured=measured,
@@ -203,22 +205,23 @@ def _tee(lines: Iterable[str], kept: IO[str]) -> Iterator[str]:
 def _sentences(
     lines: Iterable[str],
     completed: Collection[str],
-    waiting_s: Mapping[tuple[str, str], Sequence[float]],
+    pace: Pace,
     failure: Callable[[], str],
     waits_for: Callable[[Step], str | None],
-    measured: Callable[[Step], str],
+    measured: Callable[[Step], tuple[str, float]],
     under_way: Callable[[], UnderWay] | None = None,
 ) -> Iterator[str]:
     """Yield what is to be said of the cases that run, nothing of those ``completed`` before.
 
     ``waits_for`` says in which queue the job of a case waits, and why; nothing once it runs.
-    ``measured`` returns the results of the case that ended.
+    ``measured`` returns the results of the case that ended, and the seconds that it took: when it
+    began is not known where others run beside it.
     """
     # Contenders take turns in a case: it is with none of them alone.
     named = _benchmark if under_way else _what
     start = time.monotonic()
-    pace = Pace(waiting_s)
     done = left = 0
+    begun: dict[str, Step] = {}
     submitted: Step | None = None
     running = ""
     said = ""
@@ -234,10 +237,15 @@ def _sentences(
             left = step.left if ended else left
             if step.is_fixture or step.key in completed:
                 continue
-            submitted, running, said = None if ended else step, "", ""
+            beside_others = len(begun) > 1
+            begun.pop(step.key, None)
+            begun |= {} if ended else {step.key: step}
+            submitted, running = next(iter(begun.values()), None), ""
+            said = said if begun and ended else ""
             if ended:
                 done += 1
-                took_s = time.monotonic() - start
+                came_to, its_s = measured(step)
+                took_s = its_s if beside_others else time.monotonic() - start
                 pace.end(_pair(step), took_s)
                 what, counts = named(step), f"({took_s:.0f} s; {done} of {done + left})"
                 if step.word == "FAIL":
@@ -245,10 +253,13 @@ def _sentences(
                     failed = what, counts
                     continue
                 usual = "ran" if step.word == "OK" else "not measured"
-                results.append(f"{what}: {measured(step) or usual}")
+                results.append(f"{what}: {came_to or usual}")
                 yield ResultLine(f"{results[-1]} {counts}")
-        if submitted and (step or not line):
+        # Those that begin at once are told once.
+        is_news = step is not None and (len(begun) == 1 or step.key not in begun)
+        if submitted and (is_news or not line):
             why, what = waits_for(submitted), named(submitted)
+            what += f" and {len(begun) - 1} more" * (len(begun) > 1)
             doing = f"waiting {why} for {what} to start" if why else f"running {what}"
             if why is None:
                 doing = said or f"submitting {what}"
@@ -272,11 +283,14 @@ def _sentences(
 class Pace:
     """How long the cases that wait will take: as foreseen, times what those that ended show.
 
-    ``waiting_s`` are the seconds of each case by its check and stack. Where nothing is foreseen,
-    they will take as long as those that ended, on average.
+    ``waiting_s`` are the seconds of each case by its check and stack, ``side_by_side`` is how many
+    run at once, on average. Where nothing is foreseen, they will take as long as those that ended.
     """
 
-    def __init__(self, waiting_s: Mapping[tuple[str, str], Sequence[float]]) -> None:
+    def __init__(
+        self, waiting_s: Mapping[tuple[str, str], Sequence[float]], side_by_side: float = 1.0
+    ) -> None:
+        self._side_by_side = side_by_side
         self._waiting = {pair: [*seconds] for pair, seconds in waiting_s.items()}
         self._foreseen_s = self._took_s = _AS_FORESEEN_S
         self._ended_s: list[float] = []
@@ -297,9 +311,10 @@ class Pace:
         seconds = self._waiting.get(pair)
         if not seconds:
             mean_s = statistics.fmean(self._ended_s) if self._ended_s and not self._waiting else 0.0
-            return (mean_s, left * mean_s) if mean_s else None
+            return (mean_s, left * mean_s / self._side_by_side) if mean_s else None
         slower = self._took_s / self._foreseen_s
-        return slower * seconds[-1], slower * sum(map(sum, self._waiting.values()))
+        all_s = max(seconds[-1], sum(map(sum, self._waiting.values())) / self._side_by_side)
+        return slower * seconds[-1], slower * all_s
 
 
 def results_of(record: CaseRecord) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections import Counter
+import statistics
 from collections.abc import Collection, Iterable, Sequence
 
 from clustergate.benchmarks.registry import descriptor_of, title_of
@@ -12,35 +12,52 @@ from clustergate.core.notation import counted
 from clustergate.core.paths import state_dir
 from clustergate.core.texts import clock, duration
 from clustergate.judge.history.stored_runs import Taken
-from clustergate.sites.description import Site
-from clustergate.sites.modes import MAINTENANCE, Mode
+from clustergate.run.timetable import Job, jobs_of, timetable
+from clustergate.sites.description import Partition, Site
+from clustergate.sites.modes import MAINTENANCE, NODE_USAGE, PROCESS_COUNT, Mode
 from clustergate.stacks.manifest import manifest_path
 
 
-def usual_seconds(cases: Iterable[CaseId], taken_s: Taken) -> dict[tuple[str, str], float]:
-    """Return what each check takes with each stack in the gate's mode: as long as last time.
+def usual_seconds(cases: Iterable[CaseId], taken_s: Taken) -> list[float]:
+    """Return what each case takes in the gate's mode: as long as last time.
 
     What never ran is expected to take what its benchmark says a case usually does.
     """
-    counts = Counter((case.check, case.stack) for case in cases)
-    return {
-        pair: taken_s.get(pair, descriptor_of(pair[0]).usual_s * n) for pair, n in counts.items()
-    }
+    return [_seconds_of(one, taken_s) or descriptor_of(one.check).usual_s for one in cases]
 
 
-def waiting_s(
-    expected: Sequence[CaseId], taken_s: Taken, *, usually: bool = False
-) -> dict[tuple[str, str], list[float]]:
-    """Return the seconds of each case by check and stack, nothing unless all are known.
+def _seconds_of(case: CaseId, taken_s: Taken) -> float:
+    """Return what a case took, 0 where nobody knows.
 
-    In the gate's mode it is known what cases ``usually`` take that never ran here.
+    A layout that never ran takes as long as others of its check with its stack.
     """
-    counts = Counter((case.check, case.stack) for case in expected)
-    if usually:
-        taken_s = usual_seconds(expected, taken_s)
-    if not counts.keys() <= taken_s.keys():
-        return {}
-    return {pair: [taken_s[pair] / count] * count for pair, count in counts.items()}
+    of_check = taken_s.get((case.check, case.stack), {})
+    asked = dict(case.parameters)
+    alike = [
+        seconds
+        for (partition, ranks, how), took in of_check.items()
+        if partition == case.partition
+        and asked.get(PROCESS_COUNT, str(ranks)) == str(ranks)
+        and asked.get(NODE_USAGE, how) == how
+        for seconds in took
+    ]
+    known = alike or [seconds for took in of_check.values() for seconds in took]
+    return statistics.fmean(known) if known else 0.0
+
+
+def waiting_s(jobs: Iterable[Job]) -> dict[tuple[str, str], list[float]]:
+    """Return the seconds of cases by check and stack, the last first, of those that take any."""
+    by_pair: dict[tuple[str, str], list[float]] = {}
+    for one in jobs:
+        if one.seconds:
+            by_pair.setdefault((one.case.check, one.case.stack), []).insert(0, one.seconds)
+    return by_pair
+
+
+def seconds_of(cases: Sequence[CaseId], taken_s: Taken) -> list[float]:
+    """Return what each case took last time, nothing unless that is known of all."""
+    known = [_seconds_of(one, taken_s) for one in cases]
+    return known if all(known) else []
 
 
 def absent_stacks(stacks: Iterable[str]) -> list[str]:
@@ -67,27 +84,31 @@ def plan_of(
     disturbed: Collection[tuple[str, str]] = (),
     wait_s: float = 0.0,
     settings: Collection[str] = (),
+    partitions: Sequence[Partition] = (),
 ) -> str:
     """Return in a line what will be run, until when, and what it will be judged by.
 
     ``to_set_up`` are the stacks that are not on disk yet: how long that takes nobody knows, so no
     time of day is told. ``disturbed`` is what others disturbed last time, ``wait_s`` for how long
     it may wait for this node to be quiet, ``settings`` those by hand, with which nothing takes what
-    it usually does. Where nothing is ``referenced``, people may have written ``expectations``.
+    it usually does, ``partitions`` where the cases run. Where nothing is ``referenced``, people may
+    have written ``expectations``.
     """
     checks = ", ".join(dict.fromkeys(title_of(case.check) for case in expected))
     stacks = ", ".join(dict.fromkeys(case.stack for case in expected))
     what = f"{checks} with {stacks}, mode {mode.name}"
-    waiting = waiting_s(expected, taken_s)
+    known = seconds_of(expected, taken_s)
     by, how_long, when = "", tuple[str, ...](), ""
-    if waiting:
-        seconds = sum(map(sum, waiting.values()))
-        beside = ", beside other programs" * (not waiting.keys().isdisjoint(disturbed))
+    if known:
+        seconds = timetable(jobs_of(mode, expected, known, partitions), partitions).seconds
+        pairs = {(case.check, case.stack) for case in expected}
+        beside = ", beside other programs" * (not pairs.isdisjoint(disturbed))
         by, how_long = f"about {clock(now, seconds)}", (duration(seconds), f"as last time{beside}")
     elif settings:
         when = f"how long it takes with {', '.join(settings)} is not known yet"
     elif mode.name == MAINTENANCE:
-        seconds = sum(usual_seconds(expected, taken_s).values())
+        usual = usual_seconds(expected, taken_s)
+        seconds = timetable(jobs_of(mode, expected, usual, partitions), partitions).seconds
         why = "as such cases usually take, not all of which ran here before"
         by, how_long = f"about {clock(now, seconds)}", (duration(seconds), why)
     elif mode.minutes is not None:

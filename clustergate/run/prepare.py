@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ from clustergate.judge.references.lookup import References
 from clustergate.machine.fingerprint import read_fingerprint, to_record
 from clustergate.machine.processes import capture
 from clustergate.run import resuming
-from clustergate.run.forecast import absent_stacks, plan_of
+from clustergate.run.forecast import absent_stacks, plan_of, seconds_of, usual_seconds
 from clustergate.run.reframe import (
+    ON_FEW_NODES,
+    ON_MANY_NODES,
     STOPPED,
     Call,
     call_for,
@@ -37,8 +40,10 @@ from clustergate.run.reframe import (
     require_partitions,
     unknown_variable,
     with_stacks,
+    with_tag,
 )
 from clustergate.run.request import Request, launched_otherwise, write_request
+from clustergate.run.timetable import Job, jobs_of
 from clustergate.sites import configs as sites
 from clustergate.sites import modes
 from clustergate.sites.description import Partition, Site
@@ -55,7 +60,8 @@ class Prepared:
     """All that a run needs, and what it is to be judged by.
 
     ``site`` is what the site config says, ``expected`` are the cases that should run,
-    ``taken_s`` how long they took before,
+    ``taken_s`` how long they took before, ``call_alone`` runs before ``call`` what must not run
+    beside others, None where nothing may,
     ``not_set_up`` says why stacks cannot, ``restriction`` what keeps this process from cores or
     memory of the node, ``earlier`` are the outcomes that a run that is resumed has already,
     ``measures`` tells whether any case is left to run, and ``notes`` are sentences about the run.
@@ -73,6 +79,7 @@ class Prepared:
     taken_s: Taken
     not_set_up: Mapping[str, Reason]
     call: Call
+    call_alone: Call | None
     fingerprint: dict[str, Any]
     restriction: str
     earlier: Mapping[str, Outcome]
@@ -140,9 +147,12 @@ def prepare(
     options = modes.reframe_options(request.mode, request.checks)
     options += with_stacks(run_with) if request.stacks or not_set_up else []
     options += request.options
-    call = call_for(
-        run_id, request.site, options, process_counts=request.process_counts, set_up=run_with
-    )
+    counts = request.process_counts
+    called = partial(call_for, run_id, request.site, process_counts=counts, set_up=run_with)
+    call, call_alone = called(options), None
+    if any(not one.alone for one in timed(request, expected, taken_s, partitions)):
+        call_alone = called([*options, *with_tag(ON_MANY_NODES)])
+        call = called([*options, *with_tag(ON_FEW_NODES)], side_by_side=True)
     earlier: Mapping[str, Outcome] = {}
     measures = True
     notes = [*filter(None, [request.site_told]), *beside]
@@ -179,12 +189,28 @@ def prepare(
         taken_s=taken_s,
         not_set_up=not_set_up,
         call=call,
+        call_alone=call_alone,
         fingerprint=fingerprint,
         restriction=sites.restriction_of(site),
         earlier=earlier,
         measures=measures,
         notes=notes,
     )
+
+
+def timed(
+    request: Request, cases: Sequence[CaseId], taken_s: Taken, partitions: Sequence[Partition]
+) -> list[Job]:
+    """Return the jobs of cases; none takes any time where not all of them are known to."""
+    known = usual_seconds if takes_as_usual(request) else seconds_of
+    seconds = known(cases, taken_s) or [0.0] * len(cases)
+    by_hand = settings_given(request.options) or sweeps_given(request.options)
+    return jobs_of(request.mode, cases, seconds, () if by_hand else partitions)
+
+
+def takes_as_usual(request: Request) -> bool:
+    """Tell whether what a case usually takes is known: in the gate's mode, as it is."""
+    return request.mode.name == modes.MAINTENANCE and not settings_given(request.options)
 
 
 SWEEP_UNKNOWN = Words("sweep.unknown", "{why}", remedy="`reframe --describe` lists them")
@@ -248,6 +274,7 @@ def foresee(request: Request, site: Site, known: References) -> tuple[Sequence[C
         disturbed=disturbed,
         wait_s=request.wait_s if are_here(partitions) else 0.0,
         settings=settings_given(request.options),
+        partitions=() if settings_given(request.options) or sweeps else partitions,
     )
     return expected, taken_s, plan
 

@@ -72,12 +72,13 @@ def call_for(
     process_counts: str | None = None,
     report: str = "reframe.json",
     set_up: Iterable[str] = (),
+    side_by_side: bool = False,
 ) -> Call:
     """Return the call that runs checks for a run on a site.
 
     ``process_counts`` replace those of the environment; ``report`` is a file in the run's folder;
-    ``set_up`` are stacks that are on disk as the site config asks for them. Raises what
-    :func:`require_partitions` does.
+    ``set_up`` are stacks that are on disk as the site config asks for them. Cases run
+    ``side_by_side`` or one after the other. Raises what :func:`require_partitions` does.
     """
     loaded = sites.load(site)
     require_partitions(options, loaded)
@@ -88,7 +89,8 @@ def call_for(
         environment[PROCESS_COUNTS] = process_counts
     path = store.run_folder(run_id) / report
     schedulers = {one.fullname: scheduler_of(one.scheduler) for one in loaded.partitions}
-    return Call(run_id, command(options, report=path), environment, path, schedulers)
+    words = command(options, report=path, side_by_side=side_by_side)
+    return Call(run_id, words, environment, path, schedulers)
 
 
 def environment_for(path: Path, site: Site, words: Iterable[str] = ()) -> dict[str, str]:
@@ -127,11 +129,13 @@ def command(
     report: Path | None = None,
     checks: Path | None = None,
     action: str = "--run",
+    side_by_side: bool = False,
 ) -> list[str]:
     """Return ReFrame's command line for the suite's checks, or for those in another folder.
 
-    One case runs at a time, or the figures disturb each other, and a dry run asks all that wait at
-    each step of another. The options spell a mode out: beside
+    One case runs at a time unless they are to run ``side_by_side``, as many as max_jobs of
+    their partition: else the figures disturb each other, and a dry run asks all that wait at each
+    step of another. The options spell a mode out: beside
     ``--mode``, ReFrame 4.10.4 forgets ``-p``. Raises :class:`ClustergateError` for a ReFrame that
     cannot run them.
     """
@@ -141,7 +145,7 @@ def command(
         str(Path(sys.executable).parent / "reframe"),
         *(f"--checkpath={path}" for path in ([checks] if checks else _in_order(check_paths()))),
         "--recursive",
-        "--exec-policy=serial",
+        f"--exec-policy={'async' if side_by_side else 'serial'}",
         "--nocolor",
         *([f"--report-file={report}"] if report else []),
         *options,
@@ -167,6 +171,14 @@ def with_stacks(stacks: Iterable[str]) -> list[str]:
 
 def with_checks(names: Iterable[str]) -> list[str]:
     return [rf"--name=^{name}\b" for name in names]
+
+
+ON_FEW_NODES, ON_MANY_NODES = "on-few-nodes", "on-many-nodes"
+"""The tags of tests whose cases may run beside others, and of those that run alone."""
+
+
+def with_tag(tag: str) -> list[str]:
+    return [f"--tag=^{tag}$"]
 
 
 def with_cases(keys: Iterable[str]) -> list[str]:

@@ -6,13 +6,14 @@ asked for it has it published.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import time
 
-from clustergate.core.commands import settings_given
 from clustergate.core.environment import export
 from clustergate.core.model import Run, Say
+from clustergate.core.texts import ProgressLine
 from clustergate.machine.other_processes import Watch, wait_for_quiet
 from clustergate.run.again import confirm
 from clustergate.run.busy import note_busy
@@ -20,9 +21,11 @@ from clustergate.run.collect import collect
 from clustergate.run.execute import execute
 from clustergate.run.forecast import waiting_s
 from clustergate.run.judge import judge
-from clustergate.run.prepare import are_here, prepare
+from clustergate.run.prepare import Prepared, are_here, prepare, timed
+from clustergate.run.reframe import read_outcomes
 from clustergate.run.request import Request
 from clustergate.run.resuming import lock_run
+from clustergate.run.timetable import timetable
 from clustergate.sites.exclusions import WITHOUT_NODES
 from clustergate.sites.modes import MAINTENANCE
 from clustergate.sites.schedulers import note_words
@@ -50,15 +53,7 @@ def run_session(
             is_busy = wait_for_quiet(request.wait_s, say)
             note_busy(run_id, is_busy=is_busy and request.stops_busy)
         watch = Watch(say)
-        ended = {(one.check, one.stack) for one in prepared.earlier.values()}
-        waiting = {
-            pair: seconds
-            for pair, seconds in waiting_s(
-                prepared.expected, prepared.taken_s, usually=takes_as_usual(request)
-            ).items()
-            if pair not in ended and pair[1] not in prepared.not_set_up
-        }
-        status = execute(prepared.call, watch.say, waiting)
+        prepared, status = _execute(prepared, watch.say)
         collected = collect(prepared, status)
         again = confirm(prepared, collected, watch.say)
         duration_s = time.monotonic() - prepared.begun
@@ -79,9 +74,36 @@ def run_session(
     return judged
 
 
-def takes_as_usual(request: Request) -> bool:
-    """Tell whether what a case usually takes is known: in the gate's mode, as it is."""
-    return request.mode.name == MAINTENANCE and not settings_given(request.options)
+def _execute(prepared: Prepared, say: Say) -> tuple[Prepared, int]:
+    """Let ReFrame run the cases, and return how it ended: first what must run alone, if any.
+
+    Of that the outcomes are then ``earlier`` ones.
+    """
+    ended = {(one.check, one.stack) for one in prepared.earlier.values()}
+    jobs = [
+        one
+        for one in timed(
+            *(prepared.request, prepared.expected, prepared.taken_s, prepared.partitions)
+        )
+        if (one.case.check, one.case.stack) not in ended
+        and one.case.stack not in prepared.not_set_up
+    ]
+    alone, others = ([x for x in jobs if x.alone is how] for how in (True, False))
+    if (call := prepared.call_alone) is None:
+        return prepared, execute(prepared.call, say, waiting_s(jobs))
+    others_s = timetable(others, prepared.partitions).seconds
+
+    def say_with_others(sentence: str) -> None:
+        say(sentence.followed_by(others_s) if isinstance(sentence, ProgressLine) else sentence)
+
+    status = execute(call, say_with_others, waiting_s(alone))
+    outcomes = {one.key: one for one in read_outcomes(call.report, status)}
+    prepared = dataclasses.replace(prepared, earlier={**outcomes, **prepared.earlier})
+    # The next call writes one of this name.
+    with contextlib.suppress(FileNotFoundError):
+        call.report.rename(call.report.with_name("reframe-alone.json"))
+    beside = sum(one.seconds for one in others) / others_s if others_s else 1.0
+    return prepared, execute(prepared.call, say, waiting_s(others), side_by_side=beside)
 
 
 def is_against_golden(request: Request) -> bool:

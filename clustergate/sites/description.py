@@ -18,6 +18,8 @@ from clustergate.sites.schedulers.scheduler import Limits, Scheduler
 from clustergate.sites.shape import Shape
 from clustergate.stacks import DEFAULT, StackRequest, suggestion
 
+MAX_JOBS = 8
+"""How many jobs ReFrame submits at once to a partition that does not say it."""
 # The feature of environments that are MPI stacks.
 MPI_STACK = "mpi-stack"
 

@@ -10,7 +10,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -48,7 +48,8 @@ class Mode:
     it does not run all that are for operators. Those ``on_one_node`` run on one node of each
     partition, unless process counts are named or ranks set by hand; True stands for all.
     ``time_limit`` is that of one job, in ReFrame's form; ``duration`` says how long all take,
-    ``minutes`` at most where that is known of any machine. A mode that repeats a study is
+    ``minutes`` at most where that is known of any machine. Its own checks sweep over the ``ends``
+    of :class:`~clustergate.sites.shape.Shape` alone. A mode that repeats a study is
     ``as_published``: nothing is tuned, and it runs as large as the machine allows. What is
     ``derived`` of the samples of a check, launch by launch, are figures of its cases; an entry
     point of ``clustergate.metrics`` has their metrics.
@@ -63,6 +64,7 @@ class Mode:
     like: str = ""
     only: tuple[str, ...] = ()
     on_one_node: bool | frozenset[str] = False
+    ends: bool = False
     efforts: Mapping[str, Effort] = field(default_factory=dict)
     as_published: bool = False
     derived: Mapping[str, Derive] = field(default_factory=dict)
@@ -136,6 +138,7 @@ MODES: Mapping[str, Mode] = {
             nodes="all of each partition",
             time_limit="30m",
             like="smoke",
+            ends=True,
         ),
         Mode(
             name="acceptance",
@@ -285,8 +288,11 @@ def used_shape(mode: str, check: str, partition: Shape, named: str = "") -> Shap
     What is no mode for operators uses all of it.
     """
     known = every_mode().get(mode)
-    stays = known is not None and known.is_on_one_node(check) and not named
-    return partition.one_node if stays else partition
+    if known is None or named:
+        return partition
+    if known.is_on_one_node(check):
+        return partition.one_node
+    return replace(partition, ends=known.ends and check in known.checks)
 
 
 # The names of the parameters of ReFrame's tests by which the cases of a check are told apart.
@@ -329,7 +335,7 @@ def sweep(shape: Shape, shapes: Sequence[Shape], named: str = "") -> list[tuple[
     """
     layouts: list[tuple[int, str]] = []
     for count in shape.rank_counts(named):
-        fitting = [(count, how) for how in shape.placements() if shape.holds(count, how)]
+        fitting = [(count, how) for how in shape.layouts(count, named)]
         held = any(other.holds(count, "packed") for other in shapes) if named else not shape.counts
         layouts += fitting if fitting or held else [(count, shape.placements()[0])]
     return layouts

@@ -28,7 +28,8 @@ class Shape:
 
     ``counts`` and ``placed`` replace the process counts and placements that follow from the size.
     ``excluded`` nodes are left out, by the hostfile or for this run, and not among ``nodes``. A
-    node has so many NUMA ``domains``.
+    node has so many NUMA ``domains``. Where nobody states counts, only the ``ends`` of the series
+    are measured: two ranks, the most on a node, and the most of all.
     """
 
     cores_per_node: int
@@ -37,6 +38,7 @@ class Shape:
     placed: tuple[str, ...] = ()
     excluded: int = 0
     domains: int = 1
+    ends: bool = False
 
     def rank_counts(self, named: str = "") -> tuple[int, ...]:
         """Return the process counts to measure: 2, 4, … up to every core, or the named ones.
@@ -56,6 +58,22 @@ class Shape:
         """
         differ = self.nodes > 1 and self.cores_per_node > 1
         return self.placed or (("packed", "one-per-node") if differ else ("packed",))
+
+    def layouts(self, count: int, named: str = "") -> tuple[str, ...]:
+        """Return the placements in which so many ranks are measured, none where they do not fit."""
+        return tuple(
+            how
+            for how in self.placements()
+            if self.holds(count, how)
+            and (named or self.counts or not self.ends or count in self._ends(how))
+        )
+
+    def _ends(self, placement: str) -> tuple[int, ...]:
+        held = [
+            n for n in process_counts(self.cores_per_node * self.nodes) if self.holds(n, placement)
+        ]
+        within = [n for n in held if placement == "packed" and n <= self.cores_per_node]
+        return (*held[:1], *within[-1:], *held[-1:])
 
     def holds(self, ranks: int, placement: str, cores_per_rank: int = 1) -> bool:
         """Tell whether so many ranks, with so many cores for each, fit so."""

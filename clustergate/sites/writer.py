@@ -15,6 +15,7 @@ from clustergate.core.notation import counted
 from clustergate.core.reasons import Words
 from clustergate.launch.hostfiles import fold
 from clustergate.machine.nominal import flops_per_cycle
+from clustergate.sites.description import MAX_JOBS
 from clustergate.sites.kinds import NodeKind
 from clustergate.sites.schedulers.scheduler import Scheduler
 
@@ -213,7 +214,7 @@ def _partition(
     yield '    "launcher": "clustergate",'
     words = scheduler.access_to(queue.name, kind.choosing)
     yield f'    "access": [{", ".join(map(_quoted, words))}],'
-    yield '    "max_jobs": 1,'
+    yield f'    "max_jobs": {MAX_JOBS if scheduler.is_exclusive(words) else 1},'
     yield '    "extras": {'
     count = min(len(kind.nodes), queue.most or len(kind.nodes))
     if count < len(kind.nodes):

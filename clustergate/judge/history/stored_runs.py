@@ -158,8 +158,10 @@ def point_in_time(text: str, now: datetime.datetime) -> datetime.datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
 
 
-Taken = Mapping[tuple[str, str], float]
-"""The seconds that all cases of a check with a stack took together."""
+Place = tuple[str, int, str]
+"""The partition, the ranks and the placement of a case."""
+Taken = Mapping[tuple[str, str], Mapping[Place, Sequence[float]]]
+"""The seconds that each case of a check with a stack took, those that were laid out alike."""
 _LAUNCHING_S = 5.0
 # To read a run with a million samples takes seconds.
 _NEWEST_RUNS = 3
@@ -167,20 +169,27 @@ _MOST = 0.5
 
 
 def seconds_taken(records: Sequence[CaseRecord]) -> Taken:
-    """Return the seconds that each check took with each stack.
-
-    That is its launches, with their start, what measured the node's peaks beside them, and waits.
-    """
-    taken_s: dict[tuple[str, str], float] = defaultdict(float)
+    """Return the seconds that each case of each check took with each stack."""
+    taken_s: dict[tuple[str, str], dict[Place, list[float]]] = defaultdict(dict)
     for record in records:
-        launches_s = sum(launch.seconds for launch in record.launches)
-        beside_s = record.spent_s("peaks_s", "waited_s") + _LAUNCHING_S
-        taken_s[record.check, record.stack] += launches_s + beside_s
+        ranks, how = record.conditions.get("ranks", 1), record.conditions.get("placement", "packed")
+        place = record.partition, int(ranks), str(how)
+        of_check = taken_s[record.check, record.stack]
+        of_check.setdefault(place, []).append(seconds_of_case(record))
     return dict(taken_s)
 
 
+def seconds_of_case(record: CaseRecord) -> float:
+    """Return the seconds that a case took.
+
+    That is its launches, with their start, what measured the node's peaks beside them, and waits.
+    """
+    launches_s = sum(launch.seconds for launch in record.launches)
+    return launches_s + record.spent_s("peaks_s", "waited_s") + _LAUNCHING_S
+
+
 def seconds_last_time(system: str, mode: str, options: Sequence[str] = ()) -> Taken:
-    """Return what each check took with each stack in the newest run of a mode that measured it.
+    """Return what each case took with each stack in the newest run of a mode that measured it.
 
     It counts only with the same settings as the ``options`` for ReFrame give: they change much.
     """
@@ -194,7 +203,7 @@ def last_time(
 
     Those took longer than they need, or there were more of them.
     """
-    taken_s: dict[tuple[str, str], float] = {}
+    taken_s: dict[tuple[str, str], Mapping[Place, Sequence[float]]] = {}
     disturbed: dict[tuple[str, str], float] = {}
     settings = settings_given(options)
     alike = (run for _, run in reversed(in_order("cases")) if _settings_of(run) == settings)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,8 +34,9 @@ from clustergate.judge.promises import why_open
 from clustergate.judge.rules import LAUNCHES_ALL_SLOW, LAUNCHES_SLOW_SHARE
 from clustergate.run.forecast import usual_seconds
 from clustergate.run.software_evidence import Builds
+from clustergate.run.timetable import jobs_of, timetable
 from clustergate.sites import modes
-from clustergate.sites.description import Site
+from clustergate.sites.description import Partition, Site
 from clustergate.sites.modes import MAINTENANCE, Mode, judged_figures
 from clustergate.sites.schedulers import scheduler_of
 from clustergate.studies.screen.findings import FEWEST
@@ -381,9 +381,18 @@ def _notes_on_partitions(site: Site) -> Iterator[str]:
         if one.process_counts:
             counts = ", ".join(map(str, one.process_counts))
             yield f"partition {one.name} is judged with {counts} processes alone (`process_counts`)"
+        elif between := _between_the_ends(one):
+            yield f"not judged: {counted(between, 'layout')} between the ends on {one.name}"
         if one.placements:
             how = ", ".join(one.placements)
             yield f"partition {one.name} is judged with ranks {how} alone (`placements`)"
+
+
+def _between_the_ends(partition: Partition) -> int:
+    """Return how many process counts and placements of a partition the mode passes over."""
+    shape = partition.shape
+    ends = modes.sweep(dataclasses.replace(shape, ends=True), [shape])
+    return len(modes.sweep(shape, [shape])) - len(ends)
 
 
 def _covers(needed_s: float, golden_s: float) -> str:
@@ -435,18 +444,23 @@ def contract_of(
     ]
     if not stacks:
         raise ClustergateError(ALL_WAIVED())
-    seconds = {**took_before, **usual_seconds(required, took_before)}
     added = [check for check in checks if check not in mode.own_checks]
     unreferenced = [c for c in added if referenced is not None and c not in referenced]
     # What is waived with every stack is not run; with some of them it runs beside the others.
     run = [check for check in checks if any(key.check == check for key in required)]
-    pairs = {pair: seconds.get(pair, 0.0) for pair in itertools.product(run, stacks)}
+    cases = modes.expected_cases(run, site.partitions, mode)
+    jobs = jobs_of(mode, cases, usual_seconds(cases, took_before), site.partitions)
+
+    def seconds_for(checks: Sequence[str], stacks: Sequence[str]) -> float:
+        some = [one for one in jobs if one.case.check in checks and one.case.stack in stacks]
+        return timetable(some, site.partitions).seconds
+
     nodes = max(partition.shape.nodes for partition in site.partitions)
-    needed_s = budget_for(pairs.values(), nodes, golden_s)
+    needed_s = budget_for(seconds_for(run, stacks), nodes, golden_s)
     budget_s = parse_duration(budget) if budget else needed_s
     if budget and not budget_s:
         raise BadRequest(OPTION_NOT_POSITIVE(options="--budget"))
-    allotted = allot(budget_s, nodes, run, stacks, pairs, builds, golden_s)
+    allotted = allot(budget_s, nodes, run, stacks, seconds_for, builds, golden_s)
     too_little = (f"left out, because the budget is {budget}", _covers(needed_s, golden_s))
     left_out = {
         **{(key.check, key.stack): _NOT_NAMED for key in required if key.stack not in stacks},
@@ -473,6 +487,8 @@ def contract_of(
 
 # --- what fits into the budget ----------------------------------------------------------------
 
+SecondsFor = Callable[[Sequence[str], Sequence[str]], float]
+"""How long some checks take with some stacks."""
 # The least that screening and the benchmarks are given of a budget.
 _SCREENING_SHARE = 0.4
 _LONGEST_SCREENING_S = 1200.0
@@ -504,7 +520,7 @@ def allot(
     nodes: int,
     checks: Sequence[str],
     stacks: Sequence[str],
-    seconds_of: Mapping[tuple[str, str], float],
+    seconds_for: SecondsFor,
     builds: Builds = Builds.OTHER,
     golden_s: float = 0.0,
 ) -> Allotment:
@@ -512,34 +528,31 @@ def allot(
 
     First the screening, because one bad node or link is the commonest fault and no benchmark names
     it: HPL alone only where it leaves most of the screening to the pairs. Then the benchmarks, in
-    their order, with the first stack; then other stacks, where all fits. ``seconds_of`` is what to
-    expect of a check with a stack, ``golden_s`` what golden builds take at most: where all of it
-    fits they may, and else half of what nothing else needs is theirs. ``builds`` that are equal
-    leave nodes and links as what may have changed, of which more launches are made. Raises
+    their order, with the first stack; then other stacks, where all fits. ``seconds_for`` is how
+    long checks take with stacks, side by side where they may, ``golden_s`` what golden builds take
+    at most: where all of it fits they may, and else half of what nothing else needs is theirs.
+    ``builds`` that are equal leave nodes and links as what may have changed, of which more launches
+    are made. Raises
     ValueError for no budget, and without stacks.
     """
     if budget_s <= 0:
         raise ValueError(f"a budget is a time above 0, not {budget_s:g} s")
     if not stacks:
         raise ValueError("there is no stack to run anything with")
-    needed = (seconds_of[check, stack] for check in checks for stack in stacks)
-    fits = budget_for(needed, nodes, golden_s) <= budget_s
+    fits = budget_for(seconds_for(checks, stacks), nodes, golden_s) <= budget_s
     budget_s -= golden_s if fits else 0.0
     screening_s = min(_SCREENING_SHARE * budget_s, _longest_screening_s(nodes))
     hpl_s = _ALONE_S if screening_s >= 4 * _ALONE_S else 0.0
     left_s = budget_s - screening_s
-    chosen = []
+    chosen: list[str] = []
     for check in checks:
-        check_s = seconds_of[check, stacks[0]]
-        if check_s <= left_s:
+        if seconds_for([*chosen, check], stacks[:1]) <= left_s:
             chosen.append(check)
-            left_s -= check_s
     with_stacks = [stacks[0]] if chosen else []
     for stack in stacks[1:]:
-        stack_s = sum(seconds_of[check, stack] for check in chosen)
-        if chosen and stack_s <= left_s:
+        if chosen and seconds_for(chosen, [*with_stacks, stack]) <= left_s:
             with_stacks.append(stack)
-            left_s -= stack_s
+    left_s -= seconds_for(chosen, with_stacks)
     # Of what nothing else needs, half is for doubts and half for golden builds that have no share.
     for_doubts_s = left_s / 2 if golden_s and not fits else left_s
     screening_s = min(screening_s + for_doubts_s, _longest_screening_s(nodes))
@@ -554,12 +567,11 @@ def allot(
     return Allotment(screening_s, hpl_s, *run, launches)
 
 
-def budget_for(seconds: Iterable[float], nodes: int, golden_s: float = 0.0) -> float:
+def budget_for(benchmarks_s: float, nodes: int, golden_s: float = 0.0) -> float:
     """Return the smallest budget in whole minutes, in seconds, that leaves nothing out.
 
-    ``seconds`` are what each check takes with each stack, ``golden_s`` what golden builds do.
+    ``golden_s`` is what golden builds take beside the benchmarks.
     """
-    benchmarks_s = sum(seconds)
     whole_s = min(benchmarks_s / (1 - _SCREENING_SHARE), benchmarks_s + _longest_screening_s(nodes))
     return 60.0 * math.ceil((whole_s + golden_s) / 60.0)
 
