@@ -235,7 +235,8 @@ class Benchmark:
     those that every mode leaves out. Its ``revision`` counts up whenever its figures are measured
     another way: nothing passes by references of an earlier one. What a site config may say of it
     with a stack, under its name, has the JSON schema ``of_stack``; None for nothing. ``trial``
-    makes the launch by which a build is tried on so many ranks.
+    makes the launch by which a build is tried on so many ranks. ``of_fewer_ranks`` tells by what
+    factor a metric of some ranks differs from that of a few more, None where that does not follow.
     """
 
     name: str
@@ -264,6 +265,7 @@ class Benchmark:
     options: Callable[[str, str, Conditions], str] = lambda check, row, conditions: ""
     of_stack: Mapping[str, Any] | None = None
     trial: Callable[[int], Trial] | None = None
+    of_fewer_ranks: Callable[[str, int, int], float | None] = lambda metric, fewer, more: None
 
     def method(self, effort: Effort) -> str:
         """Return what tells figures apart that were not measured in the same way: a digest."""

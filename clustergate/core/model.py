@@ -298,6 +298,8 @@ class Anchor:
     later: tuple[tuple[str, float], ...] = ()
 
 
+OF_MORE_RANKS = "of {ranks:,} ranks, for as many as there are"
+"""How the origin of a reference ends that follows from one of more ranks."""
 MEASURED = "measured"
 """How the origin of a reference begins that runs of the machine made."""
 

@@ -13,6 +13,7 @@ from clustergate.benchmarks.hpcc.output import KINDS, METRICS, TITLE, parse_hpcc
 from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.hpl.limits import solver_limits
 from clustergate.benchmarks.hpl.output import hpl_flops
+from clustergate.benchmarks.hpl.sizing import rate_of_fewer_ranks
 from clustergate.benchmarks.limits import (
     DOUBLE_BYTES,
     LOOK,
@@ -143,6 +144,19 @@ _WITH_RANDOM_ACCESS = (*_JUDGED, "StarRandomAccess_GUPs", "MPIRandomAccess_GUPs"
 # A node's bandwidth is shared: what one rank reaches says little.
 _OF_TRIAD = Share("of the node's triad", "triad")
 
+
+def _of_fewer_ranks(metric: str, fewer: int, more: int) -> float | None:
+    """Return how a figure of a few ranks less differs: what each has, or a pair or ring, does not.
+
+    HPL has as much for each. PTRANS, FFT and RandomAccess of all ranks together take other ways
+    where these are no power of two.
+    """
+    if metric in ("HPL_Tflops", "performance_gflops"):
+        return rate_of_fewer_ranks(fewer, more)
+    of_each = metric.startswith(("Star", "Single")) or "PingPong" in metric or "Ring" in metric
+    return 1.0 if of_each else None
+
+
 BENCHMARK = Benchmark(
     "hpcc",
     "HPCC",
@@ -228,4 +242,5 @@ BENCHMARK = Benchmark(
         ),
     ),
     build=BUILD,
+    of_fewer_ranks=_of_fewer_ranks,
 )

@@ -16,6 +16,7 @@ from clustergate.benchmarks.hpl.effort import LinpackEffort
 from clustergate.benchmarks.hpl.limits import limits
 from clustergate.benchmarks.hpl.output import TITLE, parse_hpl
 from clustergate.benchmarks.hpl.settings import settings_schema, trial
+from clustergate.benchmarks.hpl.sizing import rate_of_fewer_ranks
 from clustergate.core.texts import SHARE, peak_title
 
 BENCHMARK = Benchmark(
@@ -71,4 +72,7 @@ BENCHMARK = Benchmark(
     build=BUILD,
     of_stack=settings_schema(),
     trial=trial,
+    of_fewer_ranks=lambda metric, fewer, more: (
+        rate_of_fewer_ranks(fewer, more) if metric == "performance_gflops" else None
+    ),
 )

@@ -37,6 +37,8 @@ DEFAULT_NB = 192
 """Small multiple of the kernel blocking of today's BLAS libraries, inside the HPL guide's interval
 of 32 to 256; a site that knows better says so."""
 
+# On grids that are that square HPL has nearly as much for each process.
+_SQUARE = 2
 FLATTEST_GOOD_GRID = 3
 """Largest Q/P that the HPL guide calls good on a switched network."""
 
@@ -89,6 +91,15 @@ def grid_remark(p: int, q: int) -> str | None:
         else f"{ranks} processes make {flat}"
     )
     return f"{cause}; {fewer} processes make {fewer_p} x {fewer_q}"
+
+
+def rate_of_fewer_ranks(fewer: int, more: int) -> float | None:
+    """Return the share of HPL's rate that a few ranks less have: as much for each.
+
+    None where their grids are not as square, so that HPL is slower for each of them.
+    """
+    grids = [process_grid(ranks) for ranks in (fewer, more)]
+    return fewer / more if all(q <= _SQUARE * p for p, q in grids) else None
 
 
 def _is_good_grid(p: int, q: int) -> bool:

@@ -22,6 +22,8 @@ from clustergate.benchmarks.registry import descriptor_of, every_check
 from clustergate.core.figures import name_of, reported
 from clustergate.core.files.marked_yaml import Document, read_document
 from clustergate.core.model import (
+    OF_MORE_RANKS,
+    Anchor,
     BadRequest,
     BaselineRuns,
     Case,
@@ -62,6 +64,8 @@ from clustergate.judge.references.validation import (
 Keys = tuple[str, ...]
 """Check, partition, stack, layout, effort and figure, as the file has them."""
 _Ran = TypeVar("_Ran", Case, CaseRecord)
+# So large a part of the ranks may be gone: HPL of a few less has nearly as much for each.
+_FEW_MORE = 1 / 8
 # Among statistics of version 0.1.
 _EARLIER = "tail_percent"
 
@@ -153,7 +157,9 @@ class References:
         the case. Raises :class:`ClustergateError` when they are incomplete.
         """
         entries = self._entries(check, partition, stack, conditions)
-        if entries is None or name_of(sample) not in entries[1]:
+        if entries is None:
+            return self._of_more_ranks(check, partition, stack, conditions, sample)
+        if name_of(sample) not in entries[1]:
             return None
         path = (*entries[0], name_of(sample))
         where = f"{self.source}:{self.document.line(path)}"
@@ -166,6 +172,43 @@ class References:
             known = baseline_runs(entry, check, path[-1], self._compared[mode])
             reference = dataclasses.replace(reference, baseline=known)
         return tolerated(reference, self.tolerances, check, sample)
+
+    def _of_more_ranks(
+        self, check: str, partition: str, stack: str, conditions: Conditions, sample: Sample
+    ) -> Reference | None:
+        """Return what follows of a figure from references of a few ranks more, laid out alike.
+
+        So a node that is drained leaves the others with references, where the benchmark says how.
+        """
+        if (more := self._ranks_beyond(check, partition, stack, conditions)) is None:
+            return None
+        there = {**conditions, "ranks": more}
+        ranks = int(conditions["ranks"])
+        factor = descriptor_of(check).of_fewer_ranks(sample.metric, ranks, more)
+        known = self.find(check, partition, stack, there, sample) if factor else None
+        if known is None or factor is None or known.baseline is None or not known.nodes:
+            return None
+        nodes = int(conditions.get("nodes", 1))
+        if ranks * known.nodes != more * nodes:
+            # What is gone is not nodes alone: fewer ranks on each have more memory to themselves.
+            return None
+        origin = f"{known.origin}, {OF_MORE_RANKS.format(ranks=more)}"
+        return dataclasses.replace(scaled(known, factor), origin=origin, nodes=nodes)
+
+    def _ranks_beyond(
+        self, check: str, partition: str, stack: str, conditions: Conditions
+    ) -> int | None:
+        """Return how many ranks more, but few, have references, None where none have."""
+        path = self.chosen(check, partition, stack)
+        if len(path) < 3:
+            return None
+        ranks, rest = layout_key(conditions).split("-", 1)
+        alike = (
+            int(count)
+            for count, _, of in (one.partition("-") for one in self._at(path))
+            if of == rest and count.isdecimal()
+        )
+        return min((n for n in alike if 0 < n - int(ranks) <= _FEW_MORE * n), default=None)
 
     def nearest_ns(
         self, check: str, partition: str, stack: str, conditions: Conditions
@@ -498,6 +541,24 @@ class References:
     def _section(self, name: str) -> Mapping[str, Any]:
         section: Mapping[str, Any] = (self.document.data or {}).get(name, {})
         return section
+
+
+def scaled(reference: Reference, factor: float) -> Reference:
+    """Return a reference of which each value, that of each run too, is so many times as large."""
+
+    def of_runs(known: BaselineRuns) -> BaselineRuns:
+        return dataclasses.replace(known, values=tuple(factor * one for one in known.values))
+
+    baseline, anchor = reference.baseline, reference.anchor
+    if anchor is not None:
+        later = tuple((day, factor * value) for day, value in anchor.later)
+        anchor = Anchor(of_runs(anchor.baseline), later)
+    return dataclasses.replace(
+        reference,
+        value=factor * reference.value,
+        baseline=baseline and of_runs(baseline),
+        anchor=anchor,
+    )
 
 
 REFERENCES_DANGLING = Words(

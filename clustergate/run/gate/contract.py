@@ -11,6 +11,7 @@ from types import MappingProxyType
 from clustergate.benchmarks.registry import every_check
 from clustergate.core.figures import name_of
 from clustergate.core.model import (
+    OF_MORE_RANKS,
     BadRequest,
     Case,
     CaseId,
@@ -167,11 +168,12 @@ def _judged(item: Item, mode: Mode, case: Case, control: Control) -> Item:
         why = f"it left no figure of {listed(absent)}"
         return dataclasses.replace(item, why=why, remedy=_SEE)
     open_names = {name: left for name in wanted if (left := _why_open(case, name))}
-    if not open_names:
-        return dataclasses.replace(item, by=BY_REFERENCE)
     figures = [f for f in case.figures if any(_is_of(f, name) for name in wanted)]
+    by_reference = next(filter(None, map(_of_more_ranks, figures)), BY_REFERENCE)
+    if not open_names:
+        return dataclasses.replace(item, by=by_reference)
     if control.by and not any(map(_is_open_in_itself, figures)):
-        partly = "" if len(open_names) == len(wanted) else f"{BY_REFERENCE}; "
+        partly = "" if len(open_names) == len(wanted) else f"{by_reference}; "
         return dataclasses.replace(item, by=partly + control.by)
     known = [one for one in open_names.values() if one is not NOTHING_THERE]
     if known:
@@ -182,6 +184,16 @@ def _judged(item: Item, mode: Mode, case: Case, control: Control) -> Item:
     why += f", and no control: {control.why}" * bool(control.why)
     remedy = control.remedy or _MAKE_REFERENCES
     return dataclasses.replace(item, why=why, remedy=remedy, unknown=True)
+
+
+def _of_more_ranks(figure: Figure) -> str:
+    """Return by what a figure was judged that has no references of its own ranks, else nothing."""
+    first = OF_MORE_RANKS.partition("{")[0]
+    for why in figure.judgement.reasons:
+        _, found, ranks = str(why.facts.get("origin", "")).partition(f", {first}")
+        if found:
+            return f"{BY_REFERENCE} {first}{ranks}"
+    return ""
 
 
 FASTER = Words(
