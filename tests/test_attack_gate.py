@@ -30,6 +30,7 @@ from clustergate.core.model import (
 )
 from clustergate.core.reasons import in_words
 from clustergate.judge.history.node_states import keep_states
+from clustergate.judge.promises import to_launch_again
 from clustergate.report import publishing
 from clustergate.run.gate import evidence
 from clustergate.run.gate.contract import items_of, items_of_wholes
@@ -38,6 +39,7 @@ from clustergate.sites import configs as sites
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
 from clustergate.sites.shape import Shape
 from tests.builders import complete_case
+from tests.described_partitions import described
 from tests.test_cli_gate import judged, keep_screening, record, screened
 
 MAINTENANCE = mode_named("maintenance")
@@ -450,11 +452,33 @@ def test_case_that_drops_out_of_the_contract_opens_nothing(attack: str) -> None:
         assert not opens(whole_run()[:k] + whole_run()[k + 1 :])
 
 
+@pytest.mark.parametrize("shape", [Shape(64, 16), Shape(2, 4), Shape(64, 1000)])
+def test_layout_that_is_not_run_opens_nothing(shape: Shape) -> None:
+    """A gate runs few of them, and each of these must be judged."""
+    partition = described("a:b", shape, "x", "y")
+    keys = expected_cases(MAINTENANCE.checks, [partition], MAINTENANCE)
+    cases = [complete_case(key, MAINTENANCE) for key in keys]
+
+    def opens_with(some: Sequence[Case]) -> bool:
+        items = items_of(MAINTENANCE, keys, some, {})
+        return decide([*of_cases(some, items), *of_coverage(items)]).status == OPEN
+
+    assert opens_with(cases)
+    for place in range(len(cases)):
+        assert not opens_with([*cases[:place], *cases[place + 1 :]]), keys[place]
+
+
 def test_whole_that_drops_out_of_the_contract_opens_nothing() -> None:
     for place in range(2):
         some = list(WHOLES["a:b"])
         for change in ({"kept": False}, {"kept": False, "limit": math.inf}):
             some[place] = dataclasses.replace(some[place], **change)
             assert not opens(whole_run(), {"a:b": some})
+            # Nobody is launched again for it, and it is as broken as before.
+            nobody = dataclasses.replace(some[place], kept=False, slow_in=(("another",),))
+            laid_out: Conditions = {"mode": "maintenance", "ranks": 2, "placement": "packed"}
+            cases = [dataclasses.replace(one, conditions=laid_out) for one in whole_run()]
+            assert to_launch_again(cases, {"a:b": [nobody]}) == {}
+            assert not opens(whole_run(), {"a:b": [*some[:place], nobody, *some[place + 1 :]]})
     pair = (KEYS[0].check, KEYS[0].stack)
     assert not opens(whole_run(), left_out={pair: ("left out, because the budget is 5m", "more")})
