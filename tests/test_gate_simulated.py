@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import json
 import os
 import shutil
@@ -44,7 +45,7 @@ site_configuration = configuration(
             "name": "nodes",
             **{scheduler},
             "launcher": "clustergate",
-            "max_jobs": 1,
+            "max_jobs": 8,
             "extras": {{
                 "nodes": {nodes},
                 "cores_per_node": 1,
@@ -230,6 +231,33 @@ def _place(sample: Mapping[str, Any]) -> tuple[str, int]:
     return benchmark, int(sample["conditions"].get("bytes", -1))
 
 
+@dataclass(frozen=True)
+class Ran:
+    """On which nodes a case of a stack launched, from when until when."""
+
+    stack: str
+    hosts: frozenset[str]
+    first_s: float
+    last_s: float
+
+    def is_beside(self, other: Ran) -> bool:
+        """Tell whether both launched at the same time."""
+        return self.first_s < other.last_s and other.first_s < self.last_s
+
+
+def ran(records: Sequence[Mapping[str, Any]]) -> list[Ran]:
+    """Return where and when cases ran."""
+    return [
+        Ran(
+            one["stack"],
+            frozenset(rank["host"] for rank in one["details"]["proof"]["ranks"]),
+            min(launch["started"] for launch in one["launches"]),
+            max(launch["started"] + launch["seconds"] for launch in one["launches"]),
+        )
+        for one in records
+    ]
+
+
 def because(them: Simulated) -> str:
     return "\n".join(them.suite.decision()["because"])
 
@@ -247,6 +275,19 @@ def test_with_each_scheduler_it_opens_stays_closed_and_cannot_judge(few: Simulat
     status, said = few.gate(LATER + 1)
     assert status == 1, said
     assert "node n3" in because(few), said
+
+
+def test_pairs_of_all_stacks_run_at_once_and_all_nodes_alone(many: Simulated) -> None:
+    (first, *_) = sorted((many.suite.home / "results" / "runs").glob("*/cases"))
+    cases = ran([json.loads(path.read_text()) for path in first.glob("*.json")])
+    pairs = [one for one in cases if len(one.hosts) == 2]
+    assert {one.stack for one in pairs} == set(ALL)
+    beside = [(a, b) for a, b in itertools.combinations(pairs, 2) if a.is_beside(b)]
+    assert beside
+    assert all(a.hosts.isdisjoint(b.hosts) for a, b in beside)
+    for one in cases:
+        if one not in pairs:
+            assert not any(one.is_beside(other) for other in cases if other is not one)
 
 
 def test_an_unchanged_machine_opens(many: Simulated) -> None:
