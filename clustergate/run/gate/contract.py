@@ -190,8 +190,8 @@ def _of_more_ranks(figure: Figure) -> str:
     """Return by what a figure was judged that has no references of its own ranks, else nothing."""
     first = OF_MORE_RANKS.partition("{")[0]
     for why in figure.judgement.reasons:
-        _, found, ranks = str(why.facts.get("origin", "")).partition(f", {first}")
-        if found:
+        _, _, ranks = str(why.facts.get("origin", "")).partition(f", {first}")
+        if ranks:
             return f"{BY_REFERENCE} {first}{ranks}"
     return ""
 
