@@ -195,6 +195,11 @@ def _case(
         else (2 * of.nodes, "packed")
     )
     parameters = (("node_usage", placement), ("process_count", str(ranks))) if imb else ()
+    decimals = np.array([_decimals(check, one) for one in samples])
+    # What is printed is nowhere in the middle of its last digit's step.
+    lot = np.random.default_rng([len(measured), len(samples)])
+    steps = [0.1**d if d >= 0 and one.value > 0 else 0.0 for d, one in zip(decimals, samples)]
+    hidden = lot.uniform(-0.5, 0.5, len(samples)) * steps
     return CaseForm(
         key=CaseId(check, f"{SYSTEM}:{NODE}", stack, parameters),
         conditions={
@@ -210,9 +215,9 @@ def _case(
         budget=effort(of.mode).budget if imb else ONE_LAUNCH,
         seconds=_SECONDS[check][of.mode.name != "smoke"],
         samples=samples,
-        usual=np.array([one.value for one in samples]),
+        usual=np.array([one.value for one in samples]) + hidden,
         sign=np.array([-1.0 if one.better is Better.HIGHER else 1.0 for one in samples]),
-        decimals=np.array([_decimals(check, one) for one in samples]),
+        decimals=decimals,
         places=np.array(places),
         compared=np.array(list(once.values())),
     )
