@@ -41,6 +41,8 @@ TOLERATED = math.log(1.03)
 _OWN_PART, _AS_LIKELY = 2 / 3, math.log(20.0)
 # A slow-down that hides in no figure that passed.
 HIDDEN = math.log(1.10)
+# Of that so much is left in doubt, however well a figure is known: what is unchanged loses nothing.
+IN_DOUBT = math.log(1.05)
 _SURELY, _OFTEN = 0.99, 0.80
 # Of what is rounded: its variance, the run's and the baseline's, and by how many steps it differs.
 _OF_ROUNDED, _PRINTED = 2 / 12, 1.5
@@ -189,12 +191,14 @@ class Judge:
         doubt = _student(less.freedom, surely) * less.spread
         # Tails are of slow launches, and hide nothing where others slow nobody down.
         hides, of_own = (
-            _student(one.lent if self.past.exclusive else one.freedom, surely) * one.spread
+            _student(one.lent, surely) * one.spread_lent
+            if self.past.exclusive
+            else _student(one.freedom, surely) * one.spread
             for one in (less, plain)
         )
         # Elsewhere a machine that became faster hides what became slower by itself.
         itself = self.past.exclusive & (of_own < hides)
-        hidden = np.where(itself, own + of_own, by + hides)
+        hidden = np.where(itself, own, by) + np.maximum(np.where(itself, of_own, hides), IN_DOUBT)
         return [
             Change(
                 hypothesis=hypothesis,
@@ -346,7 +350,8 @@ class Judge:
 
     def _placed(self, one: Scatter) -> Scatter:
         """Return a scatter around the mean of the distance of a run's nodes."""
-        return replace(one, spread=one.spread * np.sqrt(self._most_of(self.past.rarer)))
+        times = np.sqrt(self._most_of(self.past.rarer))
+        return replace(one, spread=one.spread * times, spread_lent=one.spread_lent * times)
 
     def _variance_of(
         self, coefficients: Any, controlled: NDArray[np.bool_], single: Floats

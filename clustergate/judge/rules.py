@@ -25,9 +25,18 @@ from clustergate.core.model import (
     Verdict,
 )
 from clustergate.core.reasons import Facts, Reason, Words
-from clustergate.judge.changes import HIDDEN, Change, Judge, apart, by_place, slower, surest
+from clustergate.judge.changes import (
+    HIDDEN,
+    IN_DOUBT,
+    Change,
+    Judge,
+    apart,
+    by_place,
+    slower,
+    surest,
+)
 from clustergate.judge.kinds import FigureId
-from clustergate.judge.runs import days, past_of, with_common_runs
+from clustergate.judge.runs import days, luck, past_of, with_common_runs
 
 FIGURE_BETWEEN = Words(
     "figure.between",
@@ -72,8 +81,7 @@ LAUNCHES_ALL_SLOW = Words(
 
 # As near to the best ever seen nothing hides, whatever the baseline scatters by: a tenth less the
 # doubt whether it reached what the machine can do.
-_BEST_IN_DOUBT = math.log(1.05)
-NEAR_THE_BEST = HIDDEN - _BEST_IN_DOUBT
+NEAR_THE_BEST = HIDDEN - IN_DOUBT
 # Nodes of other groups take so many times as long for small messages, seen on public clusters.
 FAR_NODES = math.log(1.5)
 USUAL = 2.0
@@ -254,11 +262,12 @@ FIGURE_AS_EXPECTED = Words(
 def near_the_best(run: Comparison, place: int) -> Judgement | None:
     """It comes near to the best that was ever seen, and no set that holds it looks slow.
 
-    A printed digit hides what it is worth. Or it is as good as people tolerate of its kind,
-    whatever may hide in that.
+    The best of many runs is a lucky one, which more days put further away. A printed digit hides
+    what it is worth. Or it is as good as people tolerate of its kind, whatever may hide in that.
     """
     one = run.figures[place]
-    most = HIDDEN - max(_BEST_IN_DOUBT, math.log1p(run.judge.steps[place]))
+    most = HIDDEN - max(IN_DOUBT, math.log1p(run.judge.steps[place]))
+    most += luck(one.baseline, one.better)
     near = -HIDDEN <= one.worse_than_best <= most and place not in run.outdone
     if (near and not any(change.is_slower for change in run.of_figure[place])) or one.is_tolerated:
         return Judgement(Verdict.PASS, (FIGURE_AS_EXPECTED(**one.facts),))

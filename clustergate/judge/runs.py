@@ -47,6 +47,22 @@ def usual(known: BaselineRuns, than: float, better: Better) -> float:
     return max(statistics.fmean(worse_by(known.values, than, better)), 0.0)
 
 
+def luck(known: BaselineRuns, better: Better) -> float:
+    """Return by how much the best run is better than the best of a smallest baseline in the mean.
+
+    It is a logarithm, of all the baselines that so many of the runs could make, those of each
+    distance of the nodes less what it adds.
+    """
+    apart = shifts(known, better)
+    costs = worse_by(known.values, 1.0, better)
+    ordered = sorted(x - apart[d] for x, d in zip(costs, distances(known), strict=True))
+    of, drawn = len(ordered), min(SMALLEST_BASELINE, len(ordered))
+    # The best of those drawn is at each place as often as the others come from behind it.
+    often = [math.comb(of - 1 - place, drawn - 1) for place in range(of)]
+    mean = sum(x * n for x, n in zip(ordered, often, strict=True)) / math.comb(of, drawn)
+    return mean - ordered[0]
+
+
 def spread(known: BaselineRuns) -> float:
     """Return the standard deviation of one more run, as a logarithm (:func:`components`)."""
     days = np.unique(known.days, return_inverse=True)[1]

@@ -79,13 +79,14 @@ class Scatter:
     that, and the degrees of freedom of this, 0 for unknown.
 
     ``lent`` are those that its family has lent, of which ``freedom`` is no more than heavy tails
-    leave.
+    leave, and ``spread_lent`` is the same standard deviation, known with as many.
     """
 
     mean: Floats
     spread: Floats
     freedom: Floats
     lent: Floats
+    spread_lent: Floats
 
 
 def widest_between(chance: float, kind: str = COLLECTIVE) -> float:
@@ -154,12 +155,14 @@ def scatter(
         prior = prior * np.where(parts.runs > 1, 1.0, 2.0)
         more = np.full(len(prior), of_prior)
     both = freedom + more
-    part = more / np.where(both > 0, both, 1.0)
-    variance = (1.0 - part) * variance + part * prior
+    spread, spread_lent = (
+        np.sqrt(np.maximum(variance + part * (prior - variance), least))
+        for part in (more / np.maximum(of, 1.0) for of in (both, whole + more))
+    )
     known_of = (parts.runs > 0) & (of_kinds | controlled | ~few)
     freedom = np.where(known_of, np.minimum(both, np.maximum(most, more)), 0.0)
-    spread = np.sqrt(np.maximum(variance, least))
-    return Scatter(parts.mean, spread, freedom, np.where(known_of, whole + more, 0.0))
+    lent = np.where(known_of, whole + more, 0.0)
+    return Scatter(parts.mean, spread, freedom, lent, spread_lent)
 
 
 def trend(
@@ -181,7 +184,8 @@ def trend(
     variance = np.maximum((left**2).sum(axis=0) / (len(days) - 2.0), SMALLEST)
     variance, freedom = pooled(variance, freedom, families, controlled)
     most = np.minimum(freedom, max(_MOST_FREEDOM, len(days) - 2.0))
-    return Scatter(slopes * span, np.sqrt(variance / squares) * span, most, freedom)
+    spread = np.sqrt(variance / squares) * span
+    return Scatter(slopes * span, spread, most, freedom, spread)
 
 
 class Components(NamedTuple):
