@@ -1,5 +1,6 @@
 """The runs of a baseline: the level that they reached, and what one more differs by."""
 
+import itertools
 import math
 import statistics
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from clustergate.core.model import BaselineRuns, Better
-from clustergate.judge.runs import best_level, spread
+from clustergate.judge.runs import best_level, luck, spread
 from clustergate.judge.scatter import lent
 
 
@@ -42,6 +43,23 @@ def test_days_are_a_level_of_their_own() -> None:
     # Many runs of few days know no more days.
     many = [[0.1 * k for k in range(50)], [9.0 + 0.1 * k for k in range(50)]]
     assert spread_of(many) > statistics.stdev([x for day in many for x in day]) + 1
+
+
+def test_the_best_of_many_runs_is_luckier_than_that_of_five() -> None:
+    levels = [0.03, -0.02, 0.01, 0.05, 0.0, 0.04, 0.02, 0.06]
+    names = tuple(f"run{k}" for k in range(len(levels)))
+    of = BaselineRuns(names, names, tuple(map(math.exp, levels)), 1)
+    of_five = statistics.fmean(map(min, itertools.combinations(levels, 5)))
+    assert luck(of, Better.LOWER) == pytest.approx(of_five - min(levels))
+    of_five = statistics.fmean(map(max, itertools.combinations(levels, 5)))
+    assert luck(of, Better.HIGHER) == pytest.approx(max(levels) - of_five)
+    few = BaselineRuns(names[:5], names[:5], of.values[:5], 1)
+    assert luck(few, Better.LOWER) == 0.0
+    # Half of them on far nodes: that is no luck of the others.
+    far = [level + 0.3 * (k % 2) for k, level in enumerate(levels)]
+    where = ("same switch", "another group") * 4
+    placed = BaselineRuns(names, names, tuple(map(math.exp, far)), 1, distances=where)
+    assert luck(placed, Better.LOWER) < 0.05
 
 
 def test_worse_is_positive_whichever_way_is_better() -> None:
