@@ -50,6 +50,7 @@ def test_the_bound_is_that_of_the_formula() -> None:
     assert one is not None
     assert one.spread == pytest.approx(1.4826 * 0.01, rel=1e-3)
     assert one.bound == pytest.approx(4 * 1.4826 * 0.01 * math.sqrt(1 + 1.57 / 5), rel=1e-3)
+    assert one.again == pytest.approx(one.bound * 2.326 / 4, rel=1e-3)
     assert one.slow == ["e"]
 
 
@@ -58,7 +59,11 @@ def test_three_nodes_do_not_tell() -> None:
 
 
 def test_a_node_that_is_slow_once_and_not_again_is_none() -> None:
-    first = BesideMedian({"a": 0.1, "b": 0.0}, 0.0, 0.03)
-    again = BesideMedian({"a": 0.0, "b": 0.0}, 0.0, 0.03)
+    first, again, never = (
+        BesideMedian({"a": by, "b": 0.0}, 0.0, 0.05, 0.03) for by in (0.1, 0.04, 0.0)
+    )
     assert slow_each_time([first, first]) == ["a"]
-    assert slow_each_time([first, again]) == []
+    assert slow_each_time([first, never]) == []
+    # Beyond what one of many is by chance, and again beyond what this one is.
+    assert slow_each_time([again, first, again]) == ["a"]
+    assert slow_each_time([again, again]) == []

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from clustergate.core.model import COMPUTE, MEMORY, NODES, CaseRecord, Evidence, Row, Verdict
 from clustergate.core.notation import listed
 from clustergate.core.reasons import Facts, Words
-from clustergate.judge.nodes import BesideMedian, beside_median
+from clustergate.judge.nodes import BesideMedian, beside_median, slow_each_time
 from clustergate.judge.references.tolerances import TEMPLATE
 from clustergate.machine.peaks import value_of
 
@@ -117,7 +117,7 @@ def _of_kind(titles: str, kernels: Sequence[_Looks], tolerance: float) -> Iterat
     nodes = dict.fromkeys(node for one in times for node in one.slow)
     for node in nodes:
         own = times[: max(len(looks.get(node, ())) for looks in kernels)]
-        if not all(node in one.slow for one in own):
+        if node not in slow_each_time(own):
             continue
         facts: Facts = {
             "node": node,
