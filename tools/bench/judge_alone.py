@@ -62,7 +62,7 @@ class Alone:
 
     @functools.cached_property
     def _figures(self) -> list[FigureId]:
-        figures = [one for case in self.form.cases for one in _figures(case)]
+        figures = [one for case in self.form.cases for one in figures_of(case)]
         return [figures[k] for k in self._kept]
 
     @functools.cached_property
@@ -135,7 +135,8 @@ class Alone:
         return Called(sets, launched)
 
 
-def _figures(case: CaseForm) -> list[FigureId]:
+def figures_of(case: CaseForm) -> list[FigureId]:
+    """Return what the judge knows the compared figures of a case by."""
     key = case.key
     keys = (key.check, key.partition, key.stack, "", "")
     samples = [case.samples[k] for k in case.compared]

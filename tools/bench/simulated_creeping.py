@@ -67,7 +67,7 @@ def half_year(rate: float, seed: int, weeks: int = WEEKS) -> Told:
         slower = week * math.log1p(rate) * at.astype(float)
         runs = list(_week(form, week, slower, seed))
         made = make_baseline(collect(past_runs(runs[:_DAYS]), nodes), known, Rule(), nodes=nodes)
-        if made.refusals:
+        if any(one.refused for one in made.drifts):
             return Told(100 * rate, seed, week + 1, "baseline")
         text = updated(text, made.measured, made.anchors)
         known = parse_references(text, source, every_check())

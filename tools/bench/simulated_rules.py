@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any
@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from clustergate.core.model import CaseId
+from clustergate.judge.hypotheses import hypotheses
 from tools.bench import field as others
+from tools.bench.judge_alone import figures_of
 from tools.bench.simulated_noise import (
     BANDWIDTH,
     COLLECTIVE,
@@ -33,13 +35,12 @@ from tools.bench.simulated_noise import (
     Array,
     Machine,
 )
-from tools.bench.simulated_runs import Form, Measured, SimulatedRun, Taken
+from tools.bench.simulated_runs import Form, SimulatedRun, Taken
 
 TOLERANCES = {COMPUTE: 0.03, MEMORY: 0.05, LATENCY: 0.10, BANDWIDTH: 0.05, COLLECTIVE: 0.20}
 ALARMS = 0.01
 """Of unchanged runs, for the likelihood ratio and for tolerances that are widened."""
 _DRAWN = 2000
-_WINDOWS = (2, 3)
 
 
 @dataclass(frozen=True)
@@ -254,39 +255,13 @@ def _mean(runs: Sequence[SimulatedRun], form: Form) -> tuple[Array, NDArray[np.i
     return np.concatenate(means), np.concatenate(counts)
 
 
-def _keys(one: Measured) -> Sequence[Hashable]:
-    """Return of which sets a figure is that may be slower together, but for windows of sizes."""
-    return (
-        ("kind", one.kind),
-        ("stack", one.stack),
-        ("kind of a stack", one.stack, one.kind),
-        ("benchmark", one.check, one.benchmark),
-        ("benchmark of a stack", one.check, one.benchmark, one.stack),
-        one,
-    )
-
-
 @functools.lru_cache(maxsize=4)
 def _sets(form: Form) -> Any:
-    """Return the sets of figures that may be slower together, one a line, each once.
+    """Return the sets of figures that may be slower together, one a line, as the judge knows them.
 
     It is a sparse matrix of ones.
     """
-    figures = [form.measured[place] for place in _places(form)]
-    held: dict[Hashable, list[int]] = {}
-    curves: dict[Hashable, list[int]] = {}
-    for place, one in enumerate(figures):
-        for key in _keys(one):
-            held.setdefault(key, []).append(place)
-        if one.size >= 0:
-            curves.setdefault((one.check, one.stack, one.benchmark), []).append(place)
-    distinct = {tuple(places) for places in held.values()}
-    for curve in curves.values():
-        curve.sort(key=lambda place: figures[place].size)
-        for width in _WINDOWS:
-            windows = (curve[k : k + width] for k in range(len(curve) - width + 1))
-            distinct |= {tuple(sorted(window)) for window in windows}
-    columns = [place for places in sorted(distinct) for place in places]
-    ends = np.cumsum([0, *map(len, sorted(distinct))])
-    shape = (len(distinct), len(figures))
-    return sparse.csr_matrix((np.ones(len(columns)), columns, ends), shape)
+    figures = [one for case in form.cases for one in figures_of(case)]
+    sets = [one.places for one in hypotheses(figures)]
+    columns, ends = np.concatenate(sets), np.cumsum([0, *map(len, sets)])
+    return sparse.csr_matrix((np.ones(len(columns)), columns, ends), (len(sets), len(figures)))

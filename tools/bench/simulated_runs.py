@@ -198,8 +198,8 @@ def _case(
     decimals = np.array([_decimals(check, one) for one in samples])
     # What is printed is nowhere in the middle of its last digit's step.
     lot = np.random.default_rng([len(measured), len(samples)])
-    steps = [0.1**d if d >= 0 and one.value > 0 else 0.0 for d, one in zip(decimals, samples)]
-    hidden = lot.uniform(-0.5, 0.5, len(samples)) * steps
+    printed = np.array([one.value > 0 for one in samples]) & (decimals >= 0)
+    hidden = lot.uniform(-0.5, 0.5, len(samples)) * np.where(printed, 0.1**decimals, 0.0)
     return CaseForm(
         key=CaseId(check, f"{SYSTEM}:{NODE}", stack, parameters),
         conditions={
