@@ -293,7 +293,7 @@ def test_tolerances_by_hand_that_find_more_are_told() -> None:
     unchanged = counted(nothing, 0, found=0, by_hand=[[0.0, 0.5]])
     better = [counted(hpl, k, found=1) for k in range(2)]
     (row,) = metal_aims.by_hand_rows([unchanged, *better])
-    assert row == (hpl.title, "25", "100", "-75 to -75")
+    assert row == (hpl.title, "25", "100", "-75 to -75", "0")
     assert not metal_aims.by_hand_rows([unchanged, *(counted(hpl, k, found=4) for k in range(2))])
 
 

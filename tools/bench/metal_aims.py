@@ -149,8 +149,8 @@ def _best(what: str, of_cell: Sequence[Counted]) -> str:
 def by_hand_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
     """Return where tolerances by hand find more at 1 % of alarms, beyond the interval.
 
-    Of each such cell: what is found, by the judge and by hand, and the difference with its
-    interval, drawn by baselines.
+    Of each such cell: what is found, by the judge and by hand, the interval of the difference,
+    drawn by baselines, and what the likelihood ratio finds.
     """
     by_cell = _by_cell(kept)
     rows: list[tuple[str, ...]] = []
@@ -168,7 +168,8 @@ def by_hand_rows(kept: Iterable[Counted]) -> list[tuple[str, ...]]:
         low, high = (100 * float(np.quantile(less, q)) for q in (0.025, 0.975))
         if high < 0:
             shown = [f"{100 * some.sum() / runs.sum():.0f}" for some in (ours, by_hand)]
-            rows.append((cell.title, *shown, f"{low:.0f} to {high:.0f}"))
+            best = _best(FOUND, of_cell)
+            rows.append((cell.title, *shown, f"{low:.0f} to {high:.0f}", best))
     return rows
 
 
@@ -298,5 +299,5 @@ HEADS: Mapping[Callable[[Iterable[Counted]], list[tuple[str, ...]]], Sequence[st
     larger_rows: (
         "baseline", "slower", "runs", "found", "others accused", "likelihood ratio: found",
     ),
-    by_hand_rows: ("cell", "found", "by hand, widened", "difference"),
+    by_hand_rows: ("cell", "found", "by hand, widened", "difference", "likelihood ratio"),
 }  # fmt: skip
