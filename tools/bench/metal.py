@@ -454,6 +454,9 @@ def _row(cell: Cell, bases: Sequence[Counted], times: float) -> Sequence[str]:
     def told(count: Callable[[Counted], float]) -> str:
         return percent([(int(count(one)), one.runs) for one in bases])
 
+    def by_check(text: str) -> str:
+        return text if figures else ""  # The judge alone tells nothing of it.
+
     def by_hand(place: int, factor: float) -> str:
         return told(lambda one: sum(run[place] > factor for run in one.by_hand))
 
@@ -465,18 +468,18 @@ def _row(cell: Cell, bases: Sequence[Counted], times: float) -> Sequence[str]:
         str(runs),
         told(lambda one: one.found) if changed else "",
         told(lambda one: one.accused),
-        told(lambda one: one.passed),
-        told(lambda one: one.inconclusive),
-        f"{100 * sum(one.figures_passed for one in bases) / figures:.0f}" if figures else "",
-        f"{sum(one.launches for one in bases) / runs:.1f}",
-        f"{sum(one.node_seconds for one in bases) / runs:.0f}",
+        by_check(told(lambda one: one.passed)),
+        by_check(told(lambda one: one.inconclusive)),
+        by_check(f"{100 * sum(one.figures_passed for one in bases) / max(figures, 1):.0f}"),
+        by_check(f"{sum(one.launches for one in bases) / runs:.1f}"),
+        by_check(f"{sum(one.node_seconds for one in bases) / runs:.0f}"),
         *_before(cell, changed=changed),
         by_hand(0, 1.0) if changed else "",
         by_hand(1, 1.0),
         f"{times:.1f} x: {by_hand(0, times)}" if changed else f"{times:.1f} x",
         by_hand(1, times),
-        told(lambda one: one.mann_whitney) if changed else "",
-        told(lambda one: one.mann_whitney_accused),
+        by_check(told(lambda one: one.mann_whitney)) if changed else "",
+        by_check(told(lambda one: one.mann_whitney_accused)),
         told(lambda one: one.likelihood_ratio) if changed else "",
     )
 
