@@ -109,7 +109,7 @@ SUITE_RENAMED = Words(
 )
 SUITE_USUAL = Words(
     "suite.usual",
-    "{test}: {by} slower, not confirmed",
+    "{by} slower, not confirmed",
     cause="as much came and went in {came} of {sessions} sessions",
     remedy="`{command}` launches it again",
 )
@@ -210,15 +210,12 @@ def judge_session(
     for one in cases:
         if why := confirmation.unconfirmed(one):
             of = _named_test(one)
-            usual = judged.usual.get(one.identity)
-            if usual is None:
-                evidence.append(Evidence(LAUNCHED_AGAIN, Verdict.INCONCLUSIVE, (why,), of))
-            else:
+            if usual := judged.usual.get(one.identity):
                 each = why.facts.get("each")
                 by = str(each[0]) if isinstance(each, list) else ""
                 often = {"came": usual.came, "sessions": usual.sessions}
-                said = SUITE_USUAL(test=of, by=by, command=one.command, **often)
-                suite.notes.append(str(said))
+                why = SUITE_USUAL(by=by, command=one.command, **often)
+            evidence.append(Evidence(LAUNCHED_AGAIN, Verdict.INCONCLUSIVE, (why,), of))
     evidence += _slow_nodes(judged.over, suite)
     moved = list(_changed_in(changed))
     if strict:
