@@ -28,6 +28,7 @@ from clustergate.judge.assembly import verdicts
 from clustergate.judge.history.series import figure_name, key_of
 from clustergate.judge.judging import FIGURE_NOTHING
 from clustergate.judge.rules import FIGURE_AS_EXPECTED
+from clustergate.report.answer import briefly
 from clustergate.report.html import NO_HISTORY, render_html
 from clustergate.report.junit import render_junit
 from clustergate.report.publishing import write_reports
@@ -333,6 +334,15 @@ def test_a_doubtful_figure_is_not_compared_with_the_run_before():
     both = measured(dataclasses.replace(sound, cases=(*in_doubt, *sound.cases[1:])))
     (cells,) = [row.cells for row in both.rows if row.title == "PingPong 8 B"]
     assert [bool(cell.gains) for cell in cells.values()] == [False, True, True]
+
+
+def test_a_long_reason_leaves_brackets_and_its_remedy_to_doctor():
+    """It said "could not be fetched in a folder and name it in CLUSTERGATE_SOURCES"."""
+    url = "https://x/IMB.tar.gz: cannot be reached"
+    put = "put IMB.tar.gz (sha256 acee02cc719a…) in a folder and name it in CLUSTERGATE_SOURCES"
+    assert briefly(f"imb could not be fetched ({url}); {put}") == "imb could not be fetched"
+    assert briefly("it needs 3 nodes (of 2); wait") == "it needs 3 nodes (of 2); wait"
+
 
 
 def test_what_failed_is_told_before_what_did_not_run():

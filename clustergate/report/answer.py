@@ -36,7 +36,7 @@ from clustergate.judge.judging import exit_status
 
 GOOD, OPEN, BAD = "✓", "~", "✗"
 _LONG = 60
-_DETAILS = re.compile(r" \(.*\)|; .*", re.DOTALL)
+_DETAILS = re.compile(r" \([^()]*\)|; .*", re.DOTALL)
 
 
 @dataclass(frozen=True)
