@@ -32,6 +32,7 @@ from clustergate.launch.disturbance import NODE_SHARED
 from clustergate.report import export
 from clustergate.report.verdicts import as_json
 from tests.builders import case, figure, run
+from tests.conftest import PATIENCE_S
 
 RUN = "20261122T212341Z-r1"
 SAMPLE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)')
@@ -275,7 +276,7 @@ def running(program: str, *words: str, at: str) -> Iterator[None]:
 
 
 def fetched(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
         return str(answer.read().decode())
 
 

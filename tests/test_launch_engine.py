@@ -146,7 +146,7 @@ def test_only_the_engine_starts_ranks():
     }
     proving = {name for name, text in sources.items() if "CLUSTERGATE_PROOF_NONCE=" in text}
     # The bench of the suite's own cost starts them by hand, as the measure of what it costs.
-    assert proving == {"clustergate/launch/engine.py", "tools/bench/harness.py"}
+    assert proving == {"clustergate/launch/plan.py", "tools/bench/harness.py"}
     rooms = tuple(f"clustergate/{room}/" for room in ("studies", "launch"))
     starting = {n for n, text in sources.items() if n.startswith(rooms) and "Popen(" in text}
     assert starting == {"clustergate/launch/engine.py"}

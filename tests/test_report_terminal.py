@@ -344,7 +344,6 @@ def test_a_long_reason_leaves_brackets_and_its_remedy_to_doctor():
     assert briefly("it needs 3 nodes (of 2); wait") == "it needs 3 nodes (of 2); wait"
 
 
-
 def test_what_failed_is_told_before_what_did_not_run():
     lost = [
         Case("HplCheck", f"stack{n}", CaseState.MISSING, (in_words("it should have run"),))

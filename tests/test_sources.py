@@ -221,6 +221,6 @@ def test_who_waits_for_what_cannot_be_had_does_not_try_again(tmp_path, monkeypat
 
 def test_every_pinned_source_has_a_whole_checksum():
     known = {source for build in builds().values() for source in build.sources()}
-    assert len(known) == 6
+    assert len(known) == 8
     for source in known:
         assert len(bytes.fromhex(source.sha256)) == 32

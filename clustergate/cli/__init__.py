@@ -32,8 +32,9 @@ from clustergate import version
 from clustergate.cli.overview import ABOUT, examples_of, overview
 from clustergate.cli.passing_on import PassingOnParser
 from clustergate.cli.streams import discard_output, printable_streams, survive_broken_pipe
+from clustergate.core import environment
 from clustergate.core.commands import NO_CALL, Invocation
-from clustergate.core.environment import export, restore_environment
+from clustergate.core.environment import restore_environment
 from clustergate.core.files.whole import share_with_group
 from clustergate.core.model import ClustergateError
 from clustergate.core.paths import entry_points, state_dir
@@ -164,7 +165,8 @@ def _require_home() -> None:
         home = "/"
         with contextlib.suppress(KeyError):
             home = pwd.getpwuid(os.getuid()).pw_dir
-        export("HOME", home)
+        # A command of that name is a module of this package.
+        environment.export("HOME", home)
 
 
 def _own_name() -> str:

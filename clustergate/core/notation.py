@@ -56,9 +56,10 @@ def listed(names: Sequence[str], at_most: int = 4) -> str:
 def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str:
     """Return the known word that was meant, empty where none is as much like it as ``least``.
 
-    Likeness is from 0 to 1, as :mod:`difflib` counts it.
+    Likeness is from 0 to 1, as :mod:`difflib` counts it; what begins with the word comes first.
     """
-    return next(iter(difflib.get_close_matches(word, sorted(known), 1, least)), "")
+    close = difflib.get_close_matches(word, sorted(known), 3, least)
+    return next((one for one in close if one.startswith(word)), next(iter(close), ""))
 
 
 def did_you_mean(meant: str) -> str:

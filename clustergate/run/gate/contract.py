@@ -393,11 +393,13 @@ def _notes_on_partitions(site: Site) -> Iterator[str]:
         if one.process_counts:
             counts = ", ".join(map(str, one.process_counts))
             yield f"partition {one.name} is judged with {counts} processes alone (`process_counts`)"
-        elif between := _between_the_ends(one):
-            yield f"not judged: {counted(between, 'layout')} between the ends on {one.name}"
         if one.placements:
             how = ", ".join(one.placements)
             yield f"partition {one.name} is judged with ranks {how} alone (`placements`)"
+    # Of the mode's own choice, behind what the site chose.
+    for one in site.partitions:
+        if not one.process_counts and (between := _between_the_ends(one)):
+            yield f"not judged: {counted(between, 'layout')} between the ends on {one.name}"
 
 
 def _between_the_ends(partition: Partition) -> int:

@@ -100,7 +100,8 @@ def provide(set_up: SetUp) -> Manifest:
                 set_up.say(
                     f"{said}: `clustergate setup --stack {request.stack} --refresh` takes it"
                 )
-            if not (own := _without_package()):
+            # What earlier versions built did not note its BLAS.
+            if manifest.blas is None or not (own := _without_package()):
                 return manifest
             added, _ = Builder(set_up, _toolchain(request, manifest)).make(own)
             return dataclasses.replace(manifest, programs={**manifest.programs, **added})
