@@ -318,7 +318,7 @@ CELL = re.compile(r"(?<= )[-?](?= |$)")
 # What the machine is, what its noise decides, what can be fetched there, or which runs it has
 # stored.
 NOISE = re.compile(
-    r"^ *machine: "
+    r"^ *machine: |^clustergate   local: "
     r"|disturbed|doubtful|in doubt|too noisy|(inconclusive|no faults found) after|waiting|busy"
     r"|marked|GHz times flops|could not be fetched|core-to-core|not quiet|peaks took"
     r"|INCONCLUSIVE| us .*( x\b|undecided|equal)|^   .*(is fastest|is faster|differ by|Ranking)"

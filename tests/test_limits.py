@@ -349,6 +349,10 @@ def test_dgemm_with_the_kernels_of_another_processor_is_noticed():
     assert list(found) == [("dgemm", "0"), ("dgemm", "1")]
     assert "OPENBLAS_CORETYPE" in found["dgemm", "0"].sentence
     assert "clocks" not in found["dgemm", "0"].sentence
+    # Beside others that disturbed every launch a slow one tells of them, a fast one of itself.
+    busy = rows({("dgemm", "0"): slow, ("dgemm", "1"): 110.0})
+    (fast,) = relations(peaks_of(busy), disturbed=True)
+    assert fast.conditions["core_ids"] == "1"
 
 
 @pytest.mark.parametrize(("kind", "share"), [("fma_peak", 0.8), ("triad", 0.7)])

@@ -297,10 +297,11 @@ def _judged(record: CaseRecord, beside: Beside) -> tuple[tuple[Figure, ...], tup
     judged = [_figure(one, said.get(place)) for place, one in enumerate(measured)]
     # Once, though several launches may say it.
     words = {name_of_unmeasured(row): row for row in record.unmeasured}
+    disturbed = bool(record.launches) and all(one.disturbed for one in record.launches)
     return (
         *_measured_once([one.name for one in measured], judged),
         *map(_unmeasured, words.values()),
-        *relations(peaks_of(record.peaks)),
+        *relations(peaks_of(record.peaks), disturbed=disturbed),
     ), (*groups, *slow.values())
 
 

@@ -17,7 +17,7 @@ _DGEMM_SHARE = 0.5
 _SHARE_OF_THE_FASTEST_CORE = {"fma_peak": 0.8, "triad": 0.7}
 
 
-def relations(peaks: Sequence[Peak]) -> tuple[Figure, ...]:
+def relations(peaks: Sequence[Peak], *, disturbed: bool = False) -> tuple[Figure, ...]:
     """Return the peaks that contradict each other, judged; none of a sound node.
 
     DGEMM is at most the FMA peak of the same cores and at least half of it; no core is slower than
@@ -27,16 +27,17 @@ def relations(peaks: Sequence[Peak]) -> tuple[Figure, ...]:
 
     On a virtual machine, others on the host slow single cores down: there a core is contradicted
     only beyond what they take, and a DGEMM only where that of every set of cores is too slow, as
-    with wrong kernels.
+    with wrong kernels. Where others ``disturbed`` every launch beside it, a slow DGEMM tells of
+    them.
     """
     unsteady = {peak.kind for peak in peaks if not peak.steady}
     beyond = [peak for peak in peaks if peak.low > peak.ceiling]
     peaks = [peak for peak in peaks if peak.kind not in unsteady or peak in beyond]
-    judged = [_judged(peak, _limits(peak, peaks)) for peak in peaks]
+    judged = [_judged(peak, _limits(peak, peaks, disturbed=disturbed)) for peak in peaks]
     return tuple(f for f in judged if f.judgement.verdict is not Verdict.NO_REFERENCE)
 
 
-def _limits(peak: Peak, peaks: Sequence[Peak]) -> list[Limit]:
+def _limits(peak: Peak, peaks: Sequence[Peak], *, disturbed: bool) -> list[Limit]:
     limits = []
     if peak.ceiling < math.inf:
         reason = (
@@ -53,7 +54,8 @@ def _limits(peak: Peak, peaks: Sequence[Peak]) -> list[Limit]:
                 for p in peaks
                 if p.kind == "dgemm"
             )
-            limits += [_least_dgemm(fma_peak)] if all_slow or not peak.virtual else []
+            is_wrong = (all_slow or not peak.virtual) and not disturbed
+            limits += [_least_dgemm(fma_peak)] if is_wrong else []
     elif len(peak.cores) == 1:
         alone = [p for p in peaks if p.kind == peak.kind and len(p.cores) == 1]
         fastest = max(alone, key=lambda p: p.median)
