@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
 import os
 import secrets
 import sys
@@ -194,9 +193,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
         used = modes.used_shape(self.mode, type(self).__name__, partition.shape)
         if not self.ranks:
             return used.nodes
-        fitting = used.cores_per_node // max(self.cores_per_rank, 1)
-        per_node = max(fitting, 1) if self.placement == "packed" else 1
-        return min(math.ceil(int(self.ranks) / per_node), used.nodes)
+        return used.nodes_for(int(self.ranks), self.placement, max(self.cores_per_rank, 1))
 
     @run_after("init", always_last=True)
     def require_complete(self) -> None:

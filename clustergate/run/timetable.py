@@ -7,7 +7,6 @@ pairs at once. What looks slow is launched again alone, so nobody is called slow
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -128,9 +127,7 @@ def nodes_of(mode: Mode, case: CaseId, partition: Partition | None) -> int:
     asked = dict(case.parameters)
     if PROCESS_COUNT not in asked:
         return used.nodes
-    ranks = int(asked[PROCESS_COUNT])
-    per_node = used.cores_per_node if asked.get(NODE_USAGE, "packed") == "packed" else 1
-    return min(math.ceil(ranks / per_node), used.nodes)
+    return used.nodes_for(int(asked[PROCESS_COUNT]), asked.get(NODE_USAGE, "packed"))
 
 
 def timetable(jobs: Sequence[Job], partitions: Iterable[Partition]) -> Timetable:

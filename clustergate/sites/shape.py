@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 
@@ -77,8 +78,16 @@ class Shape:
 
     def holds(self, ranks: int, placement: str, cores_per_rank: int = 1) -> bool:
         """Tell whether so many ranks, with so many cores for each, fit so."""
+        return ranks <= self._on_a_node(placement, cores_per_rank) * self.nodes
+
+    def nodes_for(self, ranks: int, placement: str, cores_per_rank: int = 1) -> int:
+        """Return on how many nodes so many ranks lie; on all of them where they do not fit."""
+        on_a_node = max(self._on_a_node(placement, cores_per_rank), 1)
+        return min(math.ceil(ranks / on_a_node), self.nodes)
+
+    def _on_a_node(self, placement: str, cores_per_rank: int) -> int:
         fitting = self.cores_per_node // cores_per_rank
-        return ranks <= (fitting if placement == "packed" else min(fitting, 1)) * self.nodes
+        return fitting if placement == "packed" else min(fitting, 1)
 
     @property
     def one_node(self) -> Shape:
