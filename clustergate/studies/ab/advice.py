@@ -176,8 +176,7 @@ def _where_better(of: Standings, contested: Sequence[Contested]) -> list[str]:
         wins = sum(verdict is Relation.A_BETTER and who == k for verdict, _, who in verdicts)
         if not wins:
             continue
-        parts: dict[tuple[str, str], list[tuple[str, Lead]]] = {}
-        amounts: dict[tuple[str, str], list[tuple[str, float]]] = {}
+        parts: dict[tuple[str, str], list[tuple[str, Lead, list[Contested]]]] = {}
         for curve in of.curves:
             # Who else is ahead ends a lead, as equals do.
             said = [
@@ -192,11 +191,10 @@ def _where_better(of: Standings, contested: Sequence[Contested]) -> list[str]:
             for lead in leads(said):
                 if lead.verdict is Relation.A_BETTER:
                     key = (_range([x.size for x in curve], lead), first.layout)
-                    parts.setdefault(key, []).append((first.benchmark, lead))
                     within = [x for x in curve if lead.from_bytes <= (x.size or 0) <= lead.to_bytes]
-                    amounts.setdefault(key, []).extend(_ahead(x, k) for x in within)
+                    parts.setdefault(key, []).append((first.benchmark, lead, within))
         # What holds for most results comes first.
-        widest = sorted(parts.items(), key=lambda part: -len(amounts[part[0]]))
+        widest = sorted(parts.items(), key=lambda part: -sum(len(x) for *_, x in part[1]))
         several = len({one.layout for one in contested}) > 1
         everywhere = {x.benchmark for x in contested if x.size is not None}
         ranges = [
@@ -204,10 +202,10 @@ def _where_better(of: Standings, contested: Sequence[Contested]) -> list[str]:
                 filter(
                     None,
                     [
-                        _named([benchmark for benchmark, _ in alike], everywhere),
+                        _named([benchmark for benchmark, *_ in alike], everywhere),
                         where,
                         f"with {layout}" if several else "",
-                        f"({_times([lead for _, lead in alike])}{_amount(amounts[where, layout])})",
+                        f"({_times([lead for _, lead, _ in alike])}{_amount(alike, k)})",
                     ],
                 )
             )
@@ -261,8 +259,9 @@ def _ahead(one: Contested, k: int) -> tuple[str, float]:
     return one.metric.unit, abs(best - mine.value)
 
 
-def _amount(of: Sequence[tuple[str, float]]) -> str:
-    """Return by how much something is better over several sizes, nothing where units differ."""
+def _amount(alike: Sequence[tuple[str, Lead, Sequence[Contested]]], k: int) -> str:
+    """Return by how much a contender is better over several sizes, nothing where units differ."""
+    of = [_ahead(one, k) for *_, within in alike for one in within]
     units = {unit for unit, _ in of}
     low, high = (rounded(float(f"{end(ahead for _, ahead in of):.2g}")) for end in (min, max))
     if len(units) > 1 or not units or "nan" in (low, high):
