@@ -43,7 +43,7 @@ Answer = Mapping[str, Any]
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "names RUN", 'ids or numbers (r8), "last" or "previous"', nargs="*")
-    option(parser, "--format", "default: openmetrics", choices=[*_TEXTS], default="openmetrics")
+    option(parser, "--format", "default: openmetrics", choices=[*_FORMS], default="openmetrics")
     option(parser, "--output FILE", "write it there, whole or not at all, as textfiles need it")
     option(
         parser,
@@ -89,72 +89,62 @@ def run(arguments: argparse.Namespace) -> int:
         answers.append(answer := answer_of(folder))
         if "started" not in answer:
             raise BadRequest(EXPORT_NO_FIGURES(run=folder.name))
-    if arguments.format == "parquet":
-        if url:
-            raise BadRequest(EXPORT_BINARY())
-        return _table(as_parquet, answers, arguments.output)
-    blocks = _TEXTS[arguments.format](answers, arguments.index)
+    if arguments.format == "parquet" and url:
+        raise BadRequest(EXPORT_BINARY())
+    blocks = _FORMS[arguments.format](answers, arguments.index)
     if not (url or arguments.output):
-        print_blocks((block.encode() for block in blocks), sys.stdout.buffer.write)
+        print_blocks(blocks, sys.stdout.buffer.write)
         return 0
-    text = "".join(blocks)
+    content = b"".join(blocks)
     if arguments.output:
-        write_whole(Path(arguments.output), text)
+        write_whole(Path(arguments.output), content)
     if url:
-        _send(text, url, _TYPES.get(arguments.format, "application/json"))
-        count = counted(sum(len(export.rows_of(answer)) for answer in answers), "figure")
+        _send(content, url, _TYPES.get(arguments.format, "application/json"))
+        count = counted(sum(1 for _ in _rows(answers)), "figure")
         print(f"{url} took {count}", file=sys.stderr)
     return 0
 
 
-def _openmetrics(answers: Sequence[Answer], _: str) -> Iterator[str]:
-    yield export.openmetrics(export.gauges_of(answers[0]))
+def _openmetrics(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
+    yield export.openmetrics(export.gauges_of(answers[0])).encode()
 
 
-def _otlp(answers: Sequence[Answer], _: str) -> Iterator[str]:
-    yield json.dumps(export.otlp(answers[0], version())) + "\n"
+def _otlp(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
+    yield f"{json.dumps(export.otlp(answers[0], version()))}\n".encode()
 
 
-def _jsonl(answers: Sequence[Answer], _: str) -> Iterator[str]:
-    return (f"{json.dumps(row)}\n" for answer in answers for row in export.rows_of(answer))
+def _jsonl(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
+    return (f"{json.dumps(row)}\n".encode() for row in _rows(answers))
 
 
-def _csv(answers: Sequence[Answer], _: str) -> Iterator[str]:
-    return (block.decode() for block in as_csv(_cells(answers), _COLUMNS))
+def _csv(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
+    return as_csv(_cells(answers), _COLUMNS)
 
 
-def _bulk(answers: Sequence[Answer], index: str) -> Iterator[str]:
-    rows = (row for answer in answers for row in export.rows_of(answer))
-    return (f"{line}\n" for line in export.bulk(rows, index))
+def _parquet(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
+    return as_parquet(_cells(answers), _COLUMNS)
+
+
+def _bulk(answers: Sequence[Answer], index: str) -> Iterator[bytes]:
+    return (f"{line}\n".encode() for line in export.bulk(_rows(answers), index))
+
+
+def _rows(answers: Iterable[Answer]) -> Iterator[export.Row]:
+    return (row for answer in answers for row in export.rows_of(answer))
 
 
 def _cells(answers: Iterable[Answer]) -> Iterator[list[Any]]:
-    for answer in answers:
-        yield from ([row[name] for name in _COLUMNS] for row in export.rows_of(answer))
+    return ([row[name] for name in _COLUMNS] for row in _rows(answers))
 
 
-def _table(
-    write: Callable[[Iterable[Sequence[Any]], Columns], Iterator[bytes]],
-    answers: Sequence[Answer],
-    output: str | None,
-) -> int:
-    blocks = write(_cells(answers), _COLUMNS)
-    if output is None:
-        print_blocks(blocks, sys.stdout.buffer.write)
-    else:
-        with Path(output).open("wb") as file:
-            file.writelines(blocks)
-    return 0
-
-
-def _send(text: str, url: str, kind: str) -> None:
-    """Send a text once; raises :class:`ClustergateError` where the server does not say it has it.
+def _send(content: bytes, url: str, kind: str) -> None:
+    """Send something once; raises :class:`ClustergateError` unless the server says it has it.
 
     A Pushgateway is given what replaces its group; others are posted to.
     """
     method = "PUT" if "/metrics/job/" in url else "POST"
     headers = {"Content-Type": kind}
-    request = urllib.request.Request(url, text.encode(), headers, method=method)
+    request = urllib.request.Request(url, content, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=_WAITS_S) as answer:
             said = answer.read()
@@ -183,13 +173,13 @@ def _refused_of(said: bytes) -> str:
 
 
 _OF_ONE = ("openmetrics", "otlp")
-_TEXTS: Mapping[str, Callable[[Sequence[Answer], str], Iterator[str]]] = {
+_FORMS: Mapping[str, Callable[[Sequence[Answer], str], Iterator[bytes]]] = {
     "openmetrics": _openmetrics,
     "otlp": _otlp,
     "jsonl": _jsonl,
     "csv": _csv,
     "bulk": _bulk,
-    "parquet": _jsonl,
+    "parquet": _parquet,
 }
 _TYPES = {
     "openmetrics": "application/openmetrics-text; version=1.0.0; charset=utf-8",

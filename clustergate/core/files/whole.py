@@ -16,21 +16,24 @@ from typing import Any
 from clustergate.core.reasons import Reason, Words
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file so that a reader sees the old one or the new one, never half of one.
+
+    A text is written in UTF-8.
 
     Others may read it, as they may read what a program writes into a shared folder, and the group
     may write it where it may write into the folder. A pipe or a device such as /dev/null is not
     replaced, nor is a link. Raises OSError, which names the file also where the system does not.
     """
+    content = content.encode() if isinstance(content, str) else content
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
         return
     path = Path(os.path.realpath(path))
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
             file.flush()
             # A node that dies must not leave the new name without the text.
             os.fsync(file.fileno())
