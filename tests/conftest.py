@@ -1,5 +1,6 @@
 """Fixtures that several test modules share."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -133,17 +134,17 @@ def data() -> Path:
     return DATA
 
 
-@pytest.fixture
-def httpserver() -> Iterator[Callable[[bytes], str]]:
-    """Serve one file on loopback; calling it with the content returns the address."""
-    served: dict[str, bytes] = {}
+@contextlib.contextmanager
+def serving(
+    answered: Callable[[http.server.BaseHTTPRequestHandler, bytes], None],
+) -> Iterator[str]:
+    """Serve on loopback, each request by a function of it and of its body; yield the address."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            content = served.get(self.path)
-            self.send_response(404 if content is None else 200)
-            self.end_headers()
-            self.wfile.write(content or b"")
+            answered(self, self.rfile.read(int(self.headers.get("Content-Length", 0))))
+
+        do_POST = do_PUT = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
             """Stay quiet."""
@@ -151,15 +152,32 @@ def httpserver() -> Iterator[Callable[[bytes], str]]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
-    def serve(content: bytes) -> str:
-        served["/file"] = content
-        return f"http://127.0.0.1:{server.server_address[1]}/file"
 
-    yield serve
-    server.shutdown()
-    thread.join()
-    server.server_close()
+@pytest.fixture
+def httpserver() -> Iterator[Callable[[bytes], str]]:
+    """Serve one file on loopback; calling it with the content returns the address."""
+    served: dict[str, bytes] = {}
+
+    def answered(to: http.server.BaseHTTPRequestHandler, _: bytes) -> None:
+        content = served.get(to.path)
+        to.send_response(404 if content is None else 200)
+        to.end_headers()
+        to.wfile.write(content or b"")
+
+    with serving(answered) as base:
+
+        def serve(content: bytes) -> str:
+            served["/file"] = content
+            return f"{base}/file"
+
+        yield serve
 
 
 class VirtualCluster:

@@ -10,7 +10,6 @@ import re
 import shutil
 import socket
 import subprocess
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +31,7 @@ from clustergate.launch.disturbance import NODE_SHARED
 from clustergate.report import export
 from clustergate.report.verdicts import as_json
 from tests.builders import case, figure, run
-from tests.conftest import PATIENCE_S
+from tests.conftest import PATIENCE_S, serving
 
 RUN = "20261122T212341Z-r1"
 SAMPLE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)')
@@ -149,6 +148,7 @@ def test_a_table_has_the_rows_of_all_runs_named(stored, capsys):
     path = stored / "runs.parquet"
     printed(capsys, RUN, "--format", "parquet", "--output", str(path))
     assert polars.read_parquet(path)["value"].to_list() == [90.5, 1.25, 2.5, None]
+    assert list(stored.glob(".runs.parquet*")) == []
 
 
 @pytest.mark.parametrize(
@@ -173,32 +173,6 @@ def test_a_full_disk_leaves_the_textfile_as_it_was(stored, capsys):
     folder = stored / "nothing" / "a.prom"
     assert "a.prom" in printed(capsys, "--output", str(folder), status=2)
     assert there.read_text() == before
-
-
-@contextmanager
-def serving(
-    answered: Callable[[http.server.BaseHTTPRequestHandler, bytes], None],
-) -> Iterator[str]:
-    """Serve on loopback; yields the address."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            answered(self, self.rfile.read(int(self.headers["Content-Length"])))
-
-        do_PUT = do_POST
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Stay quiet."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def says(status: int, text: str) -> Callable[[http.server.BaseHTTPRequestHandler, bytes], None]:
@@ -354,35 +328,23 @@ def test_prometheus_scrapes_what_was_exported(stored, capsys):
     """By its own scraper, which refuses a text that is not of the format."""
     text = printed(capsys)
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-            self.send_header("Content-Type", kind)
-            self.end_headers()
-            self.wfile.write(text.encode())
+    def answered(to: http.server.BaseHTTPRequestHandler, _: bytes) -> None:
+        to.send_response(200)
+        kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+        to.send_header("Content-Type", kind)
+        to.end_headers()
+        to.wfile.write(text.encode())
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Stay quiet."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
     config = stored / "prometheus.yml"
-    scraped = f"127.0.0.1:{server.server_address[1]}"
-    config.write_text(
-        "global: {scrape_interval: 1s}\n"
-        f"scrape_configs: [{{job_name: c, static_configs: [{{targets: ['{scraped}']}}]}}]\n"
-    )
     port = free_port()
     base = f"http://127.0.0.1:{port}"
     words = [f"--config.file={config}", f"--storage.tsdb.path={stored / 'tsdb'}"]
     words += [f"--web.listen-address=127.0.0.1:{port}"]
-    try:
+    with serving(answered) as served:
+        target = served.removeprefix("http://")
+        config.write_text(
+            "global: {scrape_interval: 1s}\n"
+            f"scrape_configs: [{{job_name: c, static_configs: [{{targets: ['{target}']}}]}}]\n"
+        )
         with running("prometheus", *words, at=f"{base}/-/ready"):
-            values = values_of(base)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-    assert values == [1.25, 2.5, 90.5]
+            assert values_of(base) == [1.25, 2.5, 90.5]
