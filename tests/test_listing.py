@@ -4,6 +4,7 @@ import datetime
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -131,7 +132,7 @@ def test_a_damaged_file_hides_no_run(home: Path, content: str) -> None:
 
 
 def stored(days_ago: float, verdict: str = "pass", **changes: str) -> StoredRun:
-    facts = {"kind": "check", "system": "alpha", "mode": "smoke", "by": "alice", **changes}
+    facts: Any = {"kind": "check", "system": "alpha", "mode": "smoke", "by": "alice", **changes}
     started = NOW - days_ago * DAY
     return StoredRun(
         f"{started:%Y%m%dT%H%M%SZ}-r1", started, **facts, verdict=verdict, size_bytes=1

@@ -274,7 +274,7 @@ def test_what_was_stored_is_read_as_it_was(home: Path, name: str) -> None:
 # What is written beside what these files hold.
 SINCE_THEN = {
     "screening-plan.json": ["scheduler"],
-    "asked.json": ["promises", "stops_busy"],
+    "asked.json": ["promises", "stops_busy", "trial"],
     "case.json": ["not_launched"],
 }
 

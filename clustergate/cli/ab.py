@@ -16,7 +16,13 @@ from clustergate.benchmarks.descriptor import AbCheck
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress
-from clustergate.cli.selection import add_run_options, choose_site, named_run, reframe_job_options
+from clustergate.cli.selection import (
+    add_run_options,
+    add_trial,
+    choose_site,
+    named_run,
+    reframe_job_options,
+)
 from clustergate.cli.streams import print_coloured
 from clustergate.core import store
 from clustergate.core.commands import Invocation
@@ -26,6 +32,7 @@ from clustergate.core.quantities import parse_duration
 from clustergate.core.reasons import Reason, Words, reason_as_json
 from clustergate.core.words import INPUT_UNKNOWN_NAME, OPTION_NOT_POSITIVE, OPTION_RANGE
 from clustergate.judge.history.listing import AB, SUMMARY, call_of
+from clustergate.judge.history.stored_runs import is_trial, trial_note
 from clustergate.report import console
 from clustergate.run.contest import Contest, lacks_programs, measure_contest
 from clustergate.run.readiness import say_in_the_way
@@ -83,6 +90,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--stored RUN", "report on a stored run (its id, or last)")
     option(parser, "--json", "print a JSON object per figure")
     option(parser, "--csv FILE", "write a CSV row per figure", type=Path)
+    add_trial(parser)
     add_run_options(parser)
 
 
@@ -176,7 +184,7 @@ def _write(
         of,
         said,
         title=f"run {run_id}",
-        notes=ab.notes_of(records),
+        notes=[*trial_note(folder), *ab.notes_of(records)],
         commands=ab.commands_of(records),
         who=ab.contenders_of(records),
         failures=failures,
@@ -193,6 +201,7 @@ def _write(
         answer=said.sentence,
         paragraph=said.paragraph,
         next=list(said.next_steps),
+        **({"trial": True} if is_trial(folder) else {}),
     )
     answer = {**content, "failures": list(map(reason_as_json, failed))}
     store.write_json(folder / AB, invocation.in_json(answer))
@@ -201,9 +210,10 @@ def _write(
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         return
     shown = functools.partial(ab.render, of, said, run_id, failures, invocation=invocation)
-    store.write_text(folder / SUMMARY, shown(width=console.WIDTH_STORED))
+    trial = "".join(f"{note}\n" for note in trial_note(folder))
+    store.write_text(folder / SUMMARY, shown(width=console.WIDTH_STORED) + trial)
     on_terminal = sys.stdout.isatty()
-    print_coloured(shown(width=console.width(), wraps=on_terminal, colour=on_terminal))
+    print_coloured(shown(width=console.width(), wraps=on_terminal, colour=on_terminal) + trial)
 
 
 # --- the request ------------------------------------------------------------------------------
@@ -240,6 +250,7 @@ def _contest(
         options=[*job_options, *arguments.reframe_options],
         margin_percent=arguments.margin,
         called=arguments.invocation.call,
+        trial=arguments.trial,
     )
 
 

@@ -13,6 +13,7 @@ from clustergate.cli.selection import (
     add_confirmation,
     add_repeatable,
     add_run_options,
+    add_trial,
     choose_site,
     named_folder,
     reframe_job_options,
@@ -64,6 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "exit status 2 also where a case was so disturbed that none of its figures can be judged",
     )
     add_confirmation(parser)
+    add_trial(parser)
     add_json(parser)
     add_run_options(parser)
 
@@ -118,4 +120,5 @@ def _request(arguments: argparse.Namespace) -> Request:
         not arguments.no_confirm,
         parse_duration(arguments.confirm_wait),
         stops_busy=True,
+        trial=arguments.trial,
     )

@@ -22,7 +22,7 @@ from clustergate.core.outputs import OUTPUT_UNREADABLE_HERE
 from clustergate.core.reasons import Words
 from clustergate.core.words import COMPARE_ITSELF, OPTION_RANGE
 from clustergate.judge.history.listing import kind_of
-from clustergate.judge.history.stored_runs import in_order
+from clustergate.judge.history.stored_runs import in_order, trial_note
 from clustergate.judge.nodes import FEWEST_NODES
 from clustergate.report import console
 from clustergate.stats.one_thread import one_thread
@@ -117,6 +117,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not any(Path(name).is_file() for name in names):
         runs = [store.read_cases(name.partition(":")[0]) for name in names]
         otherwise += map(str, comparisons.other_processors(*runs) or comparisons.other_nodes(*runs))
+    for name in (name for name in names if not Path(name).is_file()):
+        otherwise += trial_note(store.run_folder(name.partition(":")[0]))
     if all(Path(name).is_file() for name in names):
         otherwise += comparisons.suspect_columns(records)
         otherwise.append(str(COMPARE_FILES()))
@@ -266,7 +268,7 @@ def _named(name: str) -> str:
     if run == "previous":
         last = recent("last", "cases")
         kind = kind_of(last)
-        of_kind = [folder for _, folder in in_order("cases") if kind_of(folder) == kind]
+        of_kind = [f for _, f in in_order("cases", trials=True) if kind_of(f) == kind]
         if len(of_kind) < RECENT[run]:
             facts = {"last": last.name, "kind": kind or "check"}
             raise BadRequest(NO_PREVIOUS(folder=store.runs_folder(), **facts))

@@ -21,6 +21,7 @@ from clustergate.core.files.whole import write_whole
 from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.core.notation import counted
 from clustergate.core.reasons import Words
+from clustergate.judge.history.stored_runs import trial_note
 from clustergate.report import export
 
 DESCRIPTION = (
@@ -86,6 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
     answers = []
     for name in named:
         folder = named_folder(name)
+        if trial := trial_note(folder):
+            raise BadRequest(*trial)
         answers.append(answer := answer_of(folder))
         if "started" not in answer:
             raise BadRequest(EXPORT_NO_FIGURES(run=folder.name))

@@ -14,6 +14,7 @@ from clustergate.cli.selection import (
     add_confirmation,
     add_repeatable,
     add_run_options,
+    add_trial,
     choose_site,
     named_folder,
     reframe_job_options,
@@ -49,6 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "compare with this run (default: the last one that did not keep the gate closed)",
     )
     add_confirmation(parser)
+    add_trial(parser)
     add_json(parser)
     add_run_options(parser)
     # Whoever interrupted one looks for it.
@@ -118,4 +120,5 @@ def _request(
         scheduler_options,
         not arguments.no_confirm,
         parse_duration(arguments.confirm_wait),
+        arguments.trial,
     )

@@ -110,7 +110,10 @@ def _lines(kept: Sequence[Kept], others: Sequence[StoredRun], *, removed: bool) 
         if one.why is not None:
             by_reason.setdefault(str(one.why), []).append(one.run.size_bytes)
     for run in going:
-        yield f"{'removed' if removed else 'may go'}: {run.run}, {run.size_bytes / _MB:.1f} MB"
+        trial = ", a trial" * run.trial
+        yield (
+            f"{'removed' if removed else 'may go'}: {run.run}{trial}, {run.size_bytes / _MB:.1f} MB"
+        )
     for why, sizes in by_reason.items():
         yield f"kept: {counted(len(sizes), 'run')}, {sum(sizes) / _MB:.1f} MB: {why}"
     for other in others:

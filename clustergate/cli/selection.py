@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import fnmatch
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -14,7 +15,13 @@ from clustergate.core import store
 from clustergate.core.model import BadRequest, CaseRecord, ClustergateError
 from clustergate.core.notation import did_you_mean, nearest, printable
 from clustergate.core.reasons import Words
-from clustergate.judge.history.stored_runs import PastRun, in_order, point_in_time, stored_runs
+from clustergate.judge.history.stored_runs import (
+    PastRun,
+    in_order,
+    point_in_time,
+    stored_runs,
+    trial_note,
+)
 
 if TYPE_CHECKING:
     from clustergate.sites.choice import Choice
@@ -48,7 +55,7 @@ NO_RECENT = Words(
 
 def require_run() -> None:
     """Raise :class:`BadRequest` where nothing was measured yet."""
-    if not in_order():
+    if not in_order(trials=True):
         raise BadRequest(RUN_NONE(folder=store.runs_folder()))
 
 
@@ -59,7 +66,7 @@ def recent(name: str, holding: str = "", checks: Sequence[str] = ()) -> Path:
     """
     runs = [
         run
-        for _, run in in_order(holding)
+        for _, run in in_order(holding, trials=True)
         if not checks or any(any(run.glob(f"cases/{check}*.json")) for check in checks)
     ]
     if not checks:
@@ -110,7 +117,7 @@ def abbreviated(name: str) -> str:
 
     What no run is named so stays as it is. Raises :class:`BadRequest` where several are.
     """
-    runs = [folder.name for _, folder in in_order()]
+    runs = [folder.name for _, folder in in_order(trials=True)]
     if not name or name in runs:
         return name
     number = name.removeprefix("r")
@@ -123,7 +130,8 @@ def abbreviated(name: str) -> str:
 
 def near_runs(name: str) -> str:
     """Return the question which run was meant, empty where none has a name like it."""
-    return did_you_mean(nearest(name, [folder.name for _, folder in in_order()]))
+    known = [folder.name for _, folder in in_order(trials=True)]
+    return did_you_mean(nearest(name, known))
 
 
 def named_folder(name: str) -> Path:
@@ -157,8 +165,12 @@ def named_cases(arguments: argparse.Namespace) -> Callable[[CaseRecord], bool]:
 
 
 def named_runs(arguments: argparse.Namespace) -> Iterator[PastRun]:
-    """Yield the stored runs that ``--since`` names, all of them without it."""
-    return stored_runs(moment(arguments.since) if arguments.since else None)
+    """Yield the stored runs that ``--since`` names, all of them without it; tell of trials."""
+    since = moment(arguments.since) if arguments.since else None
+    for started, folder in in_order("cases", trials=True):
+        for note in trial_note(folder) if since is None or started >= since else ():
+            print(note, file=sys.stderr)
+    return stored_runs(since)
 
 
 def moment(named: str) -> datetime.datetime:
@@ -221,6 +233,11 @@ def add_confirmation(parser: argparse.ArgumentParser) -> None:
         default="10m",
     )
     option(parser, "--no-confirm", "launch nothing again: what looks slow is not confirmed")
+
+
+def add_trial(parser: argparse.ArgumentParser) -> None:
+    """Add the option that marks a run, see :func:`stored_runs.is_trial`."""
+    option(parser, "--trial", "mark it as a trial: no baseline, trend, reference or export uses it")
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:

@@ -781,7 +781,8 @@ class Run:
     stacks and of kinds of figures.
     ``sharing`` tells whether its nodes were exclusive, and ``finds`` by level what change such a
     run finds in four of five, as a logarithm. ``session`` says which one it is of a ReFrame suite
-    that is not of the suite's own checks, and against what it was judged; else it is empty.
+    that is not of the suite's own checks, and against what it was judged; else it is empty. A
+    ``trial`` is no standard of any other run.
     """
 
     run_id: str
@@ -805,6 +806,7 @@ class Run:
     finds: Mapping[str, float] = field(default_factory=dict)
     promises: Mapping[str, tuple[Promise, ...]] = field(default_factory=dict)
     session: str = ""
+    trial: bool = False
 
     @property
     def command(self) -> str:

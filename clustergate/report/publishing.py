@@ -10,6 +10,7 @@ from clustergate.core import store
 from clustergate.core.commands import NO_CALL, Invocation
 from clustergate.core.model import Run, Verdict
 from clustergate.judge.history.listing import GATE, JUNIT, SUMMARY, take_back
+from clustergate.judge.history.stored_runs import is_trial, trial_note
 from clustergate.run.resuming import write_ended
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def publish(judged: Run, invocation: Invocation = NO_CALL, history: History | No
     before = judged.before
     if history is None:
         history, before = history_of(judged)
-    notes = (*judged.notes, f"report: {folder / 'report.html'}")
-    run = dataclasses.replace(judged, notes=notes, before=before)
+    notes = (*trial_note(folder), *judged.notes, f"report: {folder / 'report.html'}")
+    run = dataclasses.replace(judged, notes=notes, before=before, trial=is_trial(folder))
     write_reports(run, folder, history, invocation)
     try:
         write_ended(run)

@@ -114,7 +114,7 @@ def _head(run: Run) -> str:
     ran = sum(case.state is CaseState.RAN for case in run.cases)
     node = ": ".join(filter(None, [run.system, machine(run.machine, briefly=True)]))
     cases = f"{ran} of {len(run.cases)} benchmarks ran in {duration(run.duration_s)}"
-    parts = (node, run.sharing, f"mode {run.mode}", cases)
+    parts = (node, run.sharing, f"mode {run.mode}", "trial" * run.trial, cases)
     return "clustergate   " + "   ".join(filter(None, parts))
 
 

@@ -29,6 +29,7 @@ def as_json(run: Run, invocation: Invocation = NO_CALL) -> dict[str, Any]:
         "expectations": encode(run.expectations),
         "evidence": encode(run.evidence),
         "sharing": run.sharing,
+        "trial": run.trial,
         "finds_percent": {name: 100 * math.expm1(by) for name, by in run.finds.items()},
         "exit_status": status_of(run),
     }

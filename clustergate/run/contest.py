@@ -50,7 +50,8 @@ class Contest:
     ``seconds`` are for the launches of all jobs, ``rounds`` those of each job at most. Empty
     ``processes`` are those of the environment, ``options`` further ones for ReFrame. Within
     ``margin_percent`` two are equivalent; 0 asks whether B may take the place of A.
-    ``family`` counts the contests of which this is one, ``called`` is the call of the command.
+    ``family`` counts the contests of which this is one, ``called`` is the call of the command. A
+    ``trial`` is no standard of any other run.
     """
 
     contenders: Sequence[Named]
@@ -64,6 +65,7 @@ class Contest:
     margin_percent: float = 5.0
     family: int = 1
     called: Sequence[Sequence[str]] = ()
+    trial: bool = False
 
 
 CONTEST_CAPPED = Words(
@@ -124,7 +126,7 @@ def measure_contest(contest: Contest, site: Path, run_id: str, say: Say) -> list
     settings = {"jobs": str(jobs * contest.family), **_settings(contest, seconds)}
     options += [*with_settings(settings), *contest.options]
     call = call_for(run_id, site, options, process_counts=contest.processes or None)
-    keep_made(run_id, "ab", described.name, contest.called)
+    keep_made(run_id, "ab", described.name, contest.called, trial=contest.trial)
     store.write_json(call.report.with_name(NODE_STATE), state_here(wanted))
     each = f"{jobs} jobs of {seconds:.0f} s" if jobs > 1 else f"{shortest_s:.0f} s"
     if jobs > 1 and shortest_s < seconds:

@@ -34,7 +34,7 @@ class Request:
     is launched again if it is to ``confirm``: a job of that waits at most ``confirm_wait_s`` in a
     queue, and it must be done by ``confirm_until`` (seconds since the epoch, None for whenever).
     So is what keeps no promise that it could, where a gate asks for promises. On a busy node it
-    ``stops_busy`` with bounds.
+    ``stops_busy`` with bounds. A ``trial`` is no standard of any other run.
     """
 
     mode: modes.Mode
@@ -54,6 +54,7 @@ class Request:
     confirm_until: float | None = None
     promises: bool = False
     stops_busy: bool = False
+    trial: bool = False
 
 
 Launched = Mapping[str, Mapping[str, str]]

@@ -20,14 +20,20 @@ from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.core.paths import state_dir
 from clustergate.core.reasons import Reason, Words
 from clustergate.core.store import RUN_DAMAGED_CASE
-from clustergate.judge.history.stored_runs import ASKED, in_order, is_named_as_run
+from clustergate.judge.history import stored_runs
+from clustergate.judge.history.stored_runs import (
+    ASKED,
+    in_order,
+    is_named_as_run,
+    is_trial,
+    noted,
+)
 from clustergate.launch.plan import PLAN
 
 ENDED, LOCK = "ended.json", "lock"
-MADE = "made.json"
-"""What ``keep_made`` noted of a run that is not one of a mode."""
-VERDICTS, GATE, AB = "verdicts.json", "gate.json", "ab.json"
-OF_A_BEGUN_GATE = ("system", "mode", "by", "called")
+MADE, GATE = stored_runs.MADE, stored_runs.GATE
+VERDICTS, AB = "verdicts.json", "ab.json"
+OF_A_BEGUN_GATE = ("system", "mode", "by", "called", "trial")
 """What a gate without an answer says of itself."""
 PRINTED = "reframe.out"
 """What ReFrame printed of the cases of a run."""
@@ -45,7 +51,7 @@ class StoredRun:
 
     ``kind`` is the command that made it, ``verdict`` how it ended: a verdict, the word of a gate or
     of an A/B, ``running``, ``unfinished``, or nothing where a command has none. What is not known
-    is empty.
+    is empty. A ``trial`` is no standard of any other run.
     """
 
     run: str
@@ -56,6 +62,7 @@ class StoredRun:
     by: str
     verdict: str
     size_bytes: int
+    trial: bool = False
 
     def plain(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "started": self.started.isoformat()}
@@ -74,17 +81,18 @@ def keep_made(
 
 def call_of(run: str) -> Sequence[Sequence[str]]:
     """Return the call that made such a run, nothing of one that did not note it."""
-    called: Sequence[Sequence[str]] = _content(store.run_folder(run) / MADE).get("called", ())
+    called: Sequence[Sequence[str]] = noted(store.run_folder(run) / MADE).get("called", ())
     return called
 
 
 def listed_runs(state: Path | None = None) -> list[StoredRun]:
     """Return the runs of a home, the newest first."""
-    return [_read(started, folder, state) for started, folder in reversed(in_order(state=state))]
+    every = in_order(state=state, trials=True)
+    return [_read(started, folder, state) for started, folder in reversed(every)]
 
 
 def _read(started: datetime.datetime, folder: Path, state: Path | None) -> StoredRun:
-    made, asked, ended, gate = (_content(folder / n) for n in (MADE, ASKED, ENDED, GATE))
+    made, asked, ended, gate = (noted(folder / n) for n in (MADE, ASKED, ENDED, GATE))
     asked = {**made, **asked, **gate}
     kind = kind_of(folder)
     verdict = verdict_of(folder)
@@ -103,6 +111,7 @@ def _read(started: datetime.datetime, folder: Path, state: Path | None) -> Store
         str(asked.get("by", "")),
         verdict,
         sum(sizes_bytes(one)[0] for one in folders_of(folder.name, state)),
+        is_trial(folder),
     )
 
 
@@ -118,9 +127,9 @@ def verdict_of(folder: Path) -> str:
     """Return how a run ended: a verdict, the word of a gate or of an A/B; empty if not known."""
     if (folder / AB).exists():
         # Earlier versions kept the word in the summary alone.
-        return str(_content(folder / AB).get("word") or _said_first(folder)).lower()
+        return str(noted(folder / AB).get("word") or _said_first(folder)).lower()
     name, key = (GATE, "word") if (folder / GATE).exists() else (ENDED, "verdict")
-    return str(_content(folder / name).get(key, ""))
+    return str(noted(folder / name).get(key, ""))
 
 
 def _said_first(folder: Path) -> str:
@@ -132,7 +141,7 @@ def _said_first(folder: Path) -> str:
 
 def kind_of(folder: Path) -> str:
     kinds = (kind for name, kind in _KINDS.items() if (folder / name).exists())
-    return next(kinds, "") or str(_content(folder / MADE).get("kind", ""))
+    return next(kinds, "") or str(noted(folder / MADE).get("kind", ""))
 
 
 RUN_UNFINISHED = Words(
@@ -177,28 +186,20 @@ def lacking(folder: Path, lacks: str) -> BadRequest:
         if kind == "gate":
             # What comes next is that call again; of an answer that was taken back the screening
             # in the same folder has it.
-            error.call = _content(folder / GATE).get("called") or call_of(folder.name)
+            error.call = noted(folder / GATE).get("called") or call_of(folder.name)
         return error
     return BadRequest(NO_SUMMARY(**facts))
 
 
-def _content(path: Path) -> Mapping[str, Any]:
-    """Return what a file of a run says; nothing where it is absent or damaged."""
-    with contextlib.suppress(OSError, ValueError):
-        content = read_json(path)
-        return content if isinstance(content, dict) else {}
-    return {}
-
-
 def require_answer(folder: Path) -> None:
     """Raise :class:`BadRequest` for a gate without one: what its benchmarks say is none."""
-    if (folder / GATE).is_file() and not _content(folder / GATE).get("word"):
+    if (folder / GATE).is_file() and not noted(folder / GATE).get("word"):
         raise lacking(folder, "answer")
 
 
 def take_back(folder: Path) -> None:
     """Let a run that could not tell its answer have none, as one that did not end."""
-    begun = _content(folder / GATE)
+    begun = noted(folder / GATE)
     # A check's table is all that is left of hours; of the others these say the answer.
     page = {"gate": _PAGES[0], "screen": _PAGES[-1]}.get(kind_of(folder))
     answers = (SUMMARY, page) if page else ()
@@ -357,18 +358,18 @@ def what_stays(
         # Of a plain call of ReFrame nobody noted the system.
         days = [of for system, of in of_baselines.items() if run.system in ("", system)]
         of_baseline = run.run in noted or any(not around.isdisjoint(of) for of in days)
-        why = None
+        opens, why = run.verdict == "OPEN" and not run.trial, None
         if run.verdict == _RUNNING:
             why = PRUNE_RUNNING()
         elif of_baseline:
             why = PRUNE_BASELINE(system=run.system)
-        elif run.verdict == "OPEN" and run.system not in opened:
+        elif opens and run.system not in opened:
             why = LAST_OPEN(system=run.system)
         elif run.started > before:
             why = PRUNE_YOUNG(before=f"{before:%Y-%m-%d %H:%M}")
         elif seen[alike] <= newest:
             why = PRUNE_NEWEST(newest=newest)
-        if run.verdict == "OPEN":
+        if opens:
             opened.add(run.system)
         kept.append(Kept(run, why))
     return kept

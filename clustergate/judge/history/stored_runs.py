@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from clustergate.core import store
 from clustergate.core.commands import settings_given
@@ -22,6 +23,9 @@ from clustergate.judge.history.dating import Dated, doubts, launched_elsewhen
 
 ASKED = "asked.json"
 """What a run of a mode was asked for."""
+MADE = "made.json"
+"""What ``keep_made`` of the listing noted of a run that is not one of a mode."""
+GATE = "gate.json"
 _UTC = datetime.timezone.utc
 _STARTED = re.compile(r"(\d{8}T\d{6}Z)-r?\d+")
 _LONG_S = 300 * 86400.0
@@ -49,11 +53,13 @@ def stored_runs(
     Raises :class:`store.StoreError` when a record is damaged.
     """
     known, doubted = _dated(state)
+    folders = ((run, store.run_folder(run.run_id, state)) for run in known)
     runs = [
         run
-        for run in known
-        if (store.run_folder(run.run_id, state) / "cases").exists()
+        for run, folder in folders
+        if (folder / "cases").exists()
         and (since is None or run.started >= since)
+        and not is_trial(folder)
     ]
     for run in runs if newest is None else runs[-newest:]:
         records = store.read_cases(run.run_id, state)
@@ -61,14 +67,47 @@ def stored_runs(
         yield PastRun(run.run_id, run.started, records, doubt)
 
 
-def in_order(holding: str = "", state: Path | None = None) -> list[tuple[datetime.datetime, Path]]:
+def in_order(
+    holding: str = "", state: Path | None = None, *, trials: bool = False
+) -> list[tuple[datetime.datetime, Path]]:
     """Return when each run that holds a file of this name started, with its folder; oldest first.
 
     Whatever a clock was set to meanwhile: see :func:`clustergate.judge.history.dating.in_order`.
+    Who lists runs, or names them, takes ``trials`` as well: they are no standard of others.
     """
     known, _ = _dated(state)
     folders = [(run.started, store.run_folder(run.run_id, state)) for run in known]
-    return [(started, folder) for started, folder in folders if (folder / holding).exists()]
+    return [
+        (started, folder)
+        for started, folder in folders
+        if (folder / holding).exists() and (trials or not is_trial(folder))
+    ]
+
+
+TRIAL = Words(
+    "run.trial",
+    "{run} is a trial",
+    cause="it was measured with --trial, so no baseline, trend, reference or export uses it",
+    remedy="if it is to count, measure again without --trial",
+)
+
+
+def is_trial(folder: Path) -> bool:
+    """Tell whether a run was marked as a trial: it is listed, and no standard of any other."""
+    return any(noted(folder / name).get("trial") is True for name in (MADE, ASKED, GATE))
+
+
+def trial_note(folder: Path) -> list[str]:
+    """Return that a run is a trial in a sentence, nothing of another."""
+    return [str(TRIAL(run=folder.name))] if is_trial(folder) else []
+
+
+def noted(path: Path) -> Mapping[str, Any]:
+    """Return what a file of a run says; nothing where it is absent or damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        content = read_json(path)
+        return content if isinstance(content, dict) else {}
+    return {}
 
 
 def doubted_runs(state: Path | None = None) -> dict[str, Reason]:

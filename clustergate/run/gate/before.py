@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clustergate.core import store
-from clustergate.core.files.whole import read_json
 from clustergate.core.model import CaseRecord, Verdict
 from clustergate.judge.assembly import beyond_limits
 from clustergate.judge.history.listing import ENDED, GATE, MADE
 from clustergate.judge.history.node_states import HERE, read_states
-from clustergate.judge.history.stored_runs import ASKED, doubted_runs, in_order, started_of
+from clustergate.judge.history.stored_runs import ASKED, doubted_runs, in_order, noted, started_of
 from clustergate.launch.plan import PLAN, PlanError, read_plan
 from clustergate.machine.fingerprint import processor_of
 from clustergate.run.gate.decision import CLOSED, OPEN
@@ -67,7 +66,7 @@ def last_judged(system: str, before: str | None = None) -> tuple[str, list[CaseR
     One that cannot be read, or that is not there, has none.
     """
     for run_id in [before] if before else _runs(system):
-        decided = _decided(store.run_folder(run_id) / GATE)
+        decided = noted(store.run_folder(run_id) / GATE)
         if before or (decided.get("status"), decided.get("system")) == (OPEN, system):
             with contextlib.suppress(store.StoreError):
                 return run_id, store.read_cases(run_id)
@@ -155,7 +154,7 @@ def _closed(
     """Return since when and until when a gate of a system kept it closed: for a day at most."""
     closed: list[tuple[datetime.datetime, datetime.datetime]] = []
     for started, path in runs:
-        decided = _decided(path / GATE)
+        decided = noted(path / GATE)
         if decided.get("system", system) != system:
             continue
         if decided.get("status") == OPEN:
@@ -168,17 +167,9 @@ def _closed(
 def _shut(folder: Path) -> bool:
     """Tell whether a run found something slower, or is of a gate that did not open or decide."""
     if (folder / GATE).exists():
-        return _decided(folder / GATE).get("status") != OPEN
+        return noted(folder / GATE).get("status") != OPEN
     # What a check or a screening found that was interrupted, or goes on, nobody knows.
     asked = (folder / ASKED).exists() or (folder / MADE).exists()
     begun = {"verdict": Verdict.REGRESSION.value} if asked else {}
-    ended = _decided(folder / ENDED) or begun
+    ended = noted(folder / ENDED) or begun
     return bool(ended.get("verdict") == Verdict.REGRESSION.value)
-
-
-def _decided(path: Path) -> Mapping[str, object]:
-    """Return how a run ended; nothing where nobody noted it, or that is damaged."""
-    with contextlib.suppress(OSError, ValueError):
-        decided = read_json(path)
-        return decided if isinstance(decided, dict) else {}
-    return {}

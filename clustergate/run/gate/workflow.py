@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import datetime
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,12 @@ from clustergate.core.texts import ProgressLine, clock, duration
 from clustergate.judge import coverage
 from clustergate.judge.assembly import compared
 from clustergate.judge.history.listing import GATE
-from clustergate.judge.history.stored_runs import doubted_runs, left_out, seconds_last_time
+from clustergate.judge.history.stored_runs import (
+    TRIAL,
+    doubted_runs,
+    left_out,
+    seconds_last_time,
+)
 from clustergate.judge.judging import COMPARED
 from clustergate.judge.promises import foreseen
 from clustergate.judge.references.lookup import References, references_of
@@ -100,7 +105,8 @@ class GateRequest:
     ``site`` is what the ``chosen`` site config says. ``before`` is the run to compare with, None
     for the last that did not keep it closed. ``options`` are further ones for ReFrame,
     ``scheduler_options`` those of them by which jobs ask the scheduler. What looks slow is launched
-    again if it is to ``confirm``, a job of that waiting ``confirm_wait_s`` at most.
+    again if it is to ``confirm``, a job of that waiting ``confirm_wait_s`` at most. A ``trial`` is
+    no standard of any other run.
     """
 
     site: Site
@@ -113,6 +119,7 @@ class GateRequest:
     scheduler_options: Sequence[str] = ()
     confirm: bool = True
     confirm_wait_s: float = 0.0
+    trial: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,16 @@ class Gate:
     excluded: Sequence[str]
     notes: Sequence[str]
     invocation: Invocation
+
+    def named(self) -> dict[str, Any]:
+        """Return what its file says of it from its begin."""
+        trial = {"trial": True} if self.request.trial else {}
+        of = {"system": self.site.name, "mode": MAINTENANCE, "by": store.user_name()}
+        return {**of, **trial}
+
+    @property
+    def trial_note(self) -> list[str]:
+        return [str(TRIAL(run=self.run_id))] if self.request.trial else []
 
     def used_s(self) -> float:
         """Return how many seconds ago it began."""
@@ -178,9 +195,11 @@ class Answer:
     ``items`` are what must be judged, ``waived`` and ``excluded`` what the site config and the
     hostfile leave out, with ``notes`` all that the answer does not speak of. A budget of
     ``software_s`` would probably decide what golden builds leave open, 0 where nobody can say.
-    ``resume`` are the commands by which schedulers give the nodes LIST to jobs again.
+    ``named`` is :meth:`Gate.named`, ``resume`` are the commands by which schedulers give the nodes
+    LIST to jobs again.
     """
 
+    named: Mapping[str, Any]
     decision: Decision
     run: Run
     items: Sequence[Item]
@@ -195,7 +214,7 @@ class Answer:
     def plain(self) -> dict[str, Any]:
         """Return it for JSON, as it is kept in the folder of its run."""
         return {
-            **_named(self.run.system),
+            **self.named,
             "status": self.decision.status,
             "word": self.decision.word,
             "code": self.decision.code,
@@ -209,10 +228,6 @@ class Answer:
             "excluded": self.excluded,
             "site": self.site,
         }
-
-
-def _named(system: str) -> dict[str, str]:
-    return {"system": system, "mode": MAINTENANCE, "by": store.user_name()}
 
 
 @contextlib.contextmanager
@@ -305,7 +320,7 @@ def measure(gate: Gate, publisher: Publisher, say: Say) -> tuple[Gate, Measured]
     begins = datetime.datetime.now()
     _announce(gate, before, begins, say)
     # Until it is decided, no later run may be compared with it.
-    undecided = {"status": None, **_named(gate.site.name), "called": gate.invocation.call}
+    undecided = {"status": None, **gate.named(), "called": gate.invocation.call}
     store.write_json(store.run_folder(gate.run_id) / GATE, undecided)
     where, called = (gate.request.chosen.path, gate.run_id, gate.site), gate.invocation.call
     options = gate.request.scheduler_options
@@ -348,7 +363,7 @@ def _announce(gate: Gate, nodes: Sequence[Reason], begins: datetime.datetime, sa
         if limits.until is not None and (limits.seconds or 0) < contract.seconds:
             say(str(limits.why))
             break
-    for note in gate.notes:
+    for note in (*gate.trial_note, *gate.notes):
         say(note)
     for why in (
         *reasons_of(contract.judged_by(())),
@@ -427,6 +442,7 @@ def _benchmarks_of(gate: Gate) -> Request:
         confirm_wait_s=asked.confirm_wait_s,
         confirm_until=None if left_s is None else time.time() + left_s,
         promises=True,
+        trial=asked.trial,
     )
 
 
@@ -464,9 +480,10 @@ def decide(gate: Gate, measured: Measured) -> Answer:
     more = [*gate.excluded, *gate.notes, *measured.notes, *doubted]
     chosen = str(gate.request.chosen)
     return Answer(
+        gate.named(),
         decision.decide(evidence),
         _run_of(gate, measured.run, evidence),
-        *(items, contract.notes, gate.excluded, [chosen, *contract.notes, *more]),
+        *(items, contract.notes, gate.excluded, [chosen, *gate.trial_note, *contract.notes, *more]),
         *(chosen, software_s, gate.invocation),
         [line for one in gate.site.schedulers if (line := one.resume_line("LIST"))],
     )
