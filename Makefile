@@ -7,7 +7,8 @@ PROVIDER ?= $(or $(CLUSTERGATE_PROVIDER),wheels)
 PACKAGES := pyproject.toml setup.py evaluations/pyproject.toml evaluations/setup.py
 PATHS := setup.py clustergate evaluations reframe_checks site_configs tests tools docs ci/virtual-cluster \
   ci/virtual_cluster.py ci/virtual_schedulers.py ci/gitlab/example/site_configs
-SCRIPTS := bin/clustergate clustergate/machine/node_state.sh .ci/run ci/airgap ci/bootstrap ci/make-venv ci/gitlab/job ci/gitlab/propose-baseline
+SCRIPTS := bin/clustergate clustergate/machine/node_state.sh .ci/run ci/airgap ci/bootstrap ci/make-venv \
+  ci/gitlab/job ci/gitlab/propose-baseline ci/github/measure
 PIPELINES := ci/gitlab/*.yml ci/gitlab/example/.gitlab-ci.yml
 # Given to make only: clusters have variables of this name.
 NAMED_SITE = $(if $(filter command line,$(origin SITE)),--site $(SITE))
@@ -115,6 +116,7 @@ lint: $(VENV)/ready-dev
 	@$(VENV)/bin/shellcheck $(SCRIPTS)
 	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.gitlab-ci \
 	  --data-transform gitlab-ci $(PIPELINES)
+	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.github-actions ci/github/action.yml
 	@$(VENV)/bin/check-jsonschema --quiet --builtin-schema vendor.citation-file-format CITATION.cff
 	@$(VENV)/bin/reuse lint --quiet
 	@$(VENV)/bin/hadolint ci/container/Dockerfile

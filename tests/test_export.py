@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -154,7 +155,7 @@ def test_a_table_has_the_rows_of_all_runs_named(stored, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((RUN, "last"), "openmetrics has one value of each figure, and 2 runs were named"),
+        ((RUN, "last"), "openmetrics is of one run, and 2 were named"),
         (("--push", "ftp://x"), "ftp://x is no http or https URL"),
         (("--format", "parquet", "--push", "http://x"), "Parquet cannot be pushed"),
         (("nothing",), "nothing"),
@@ -213,6 +214,90 @@ def test_a_server_that_is_late_or_hangs_up_is_named(stored, capsys, monkeypatch)
         assert "timed out" in printed(capsys, "--push", url, status=2)
     with serving(lambda to, _: to.connection.shutdown(socket.SHUT_RDWR)) as url:
         assert f"{url} did not take it: " in printed(capsys, "--push", url, status=2)
+
+
+class Notes:
+    """What GitLab keeps of a merge request, two notes a page."""
+
+    def __init__(self, *bodies: str) -> None:
+        self.bodies = dict(enumerate(bodies, 1))
+        self.calls: list[str] = []
+
+    def __call__(self, to: http.server.BaseHTTPRequestHandler, body: bytes) -> None:
+        path, _, query = to.path.partition("?")
+        self.calls.append(to.command)
+        good = to.headers["PRIVATE-TOKEN"] == "secret" and path.startswith("/notes")
+        to.send_response(200 if good else 401)
+        said: Any = {}
+        if good and to.command == "GET":
+            page = int(dict(pair.split("=") for pair in query.split("&"))["page"])
+            shown = list(self.bodies.items())[2 * page - 2 : 2 * page]
+            more = 2 * page < len(self.bodies)
+            to.send_header("X-Next-Page", str(page + 1) if more else "")
+            said = [{"id": number, "body": text} for number, text in shown]
+        elif good:
+            number = int(path.split("/")[2]) if to.command == "PUT" else len(self.bodies) + 1
+            self.bodies[number] = json.loads(body)["body"]
+        to.end_headers()
+        to.wfile.write(json.dumps(said).encode())
+
+
+def as_before() -> dict[str, Any]:
+    """Return what a run says that found nothing but what was there before."""
+    good = answer()
+    good["exit_status"] = 0
+    for one in good["cases"][0]["figures"]:
+        one["verdict"] = "pass"
+    return good
+
+
+def test_a_merge_request_has_one_comment_of_each_kind_of_run(stored, capsys, monkeypatch):
+    monkeypatch.setenv("CLUSTERGATE_COMMENT_TOKEN", "secret")
+    (store.run_folder(RUN) / listing.SUMMARY).write_text("✗ SLOWER: 1 of 4 results\n")
+    notes = Notes("looks good", "please rebase", "done")
+    with serving(notes) as url:
+        words = [RUN, "--format", "markdown", "--push", f"{url}/notes"]
+        store.write_json(store.run_folder(RUN) / listing.VERDICTS, as_before())
+        printed(capsys, *words)
+        assert len(notes.bodies) == 3
+        store.write_json(store.run_folder(RUN) / listing.VERDICTS, answer())
+        printed(capsys, *words)
+        assert "✗ SLOWER: 1 of 4 results" in notes.bodies[4]
+        assert "| 90.5 Gflop/s | regression | 14 % slower |" in notes.bodies[4]
+        # What was said does not stay once it is true no longer.
+        store.write_json(store.run_folder(RUN) / listing.VERDICTS, as_before())
+        printed(capsys, *words)
+    assert len(notes.bodies) == 4
+    assert "regression" not in notes.bodies[4]
+    assert list(notes.bodies.values())[:3] == ["looks good", "please rebase", "done"]
+    assert notes.calls == ["GET", "GET", "GET", "GET", "POST", "GET", "GET", "PUT"]
+
+
+def test_a_token_goes_to_no_other_server_and_not_unencrypted(stored, capsys, monkeypatch):
+    words = [RUN, "--format", "markdown", "--push"]
+    assert "is sent no token" in printed(capsys, *words, "https://gitlab/notes", status=2)
+    monkeypatch.setenv("CLUSTERGATE_COMMENT_TOKEN", "secret")
+    assert "is sent no token" in printed(capsys, *words, "http://gitlab/notes", status=2)
+    seen: list[str] = []
+
+    def elsewhere(to: http.server.BaseHTTPRequestHandler, _: bytes) -> None:
+        seen.append(to.path)
+        to.send_response(302)
+        to.send_header("Location", "/caught")
+        to.end_headers()
+
+    with serving(elsewhere) as url:
+        assert "did not take it: 302" in printed(capsys, *words, f"{url}/notes", status=2)
+    assert [path.partition("?")[0] for path in seen] == ["/notes"]
+
+
+def test_a_table_of_a_comment_holds_whatever_a_figure_is_called():
+    odd = answer()
+    odd["cases"][0]["figures"][0]["name"] = "a|b\n<script>@all `x`"
+    rows = [line for line in export.comment(odd, "```\nnote").splitlines() if "regression" in line]
+    assert rows == [
+        "| a\\|b \\<script\\>\\@all \\`x\\` | mpich | 90.5 Gflop/s | regression | 14 % slower |"
+    ]
 
 
 # --- the servers themselves -----------------------------------------------------------------------
@@ -324,9 +409,9 @@ def test_victoria_metrics_answers_queries_for_what_was_pushed(stored, capsys):
         assert values_of(base) == [1.25, 2.5, 90.5]
 
 
-def test_prometheus_scrapes_what_was_exported(stored, capsys):
-    """By its own scraper, which refuses a text that is not of the format."""
-    text = printed(capsys)
+@contextmanager
+def scraped(folder: Path, text: str) -> Iterator[str]:
+    """Let a Prometheus scrape a text, by its own parser; yield the address that it answers at."""
 
     def answered(to: http.server.BaseHTTPRequestHandler, _: bytes) -> None:
         to.send_response(200)
@@ -335,10 +420,10 @@ def test_prometheus_scrapes_what_was_exported(stored, capsys):
         to.end_headers()
         to.wfile.write(text.encode())
 
-    config = stored / "prometheus.yml"
+    config = folder / "prometheus.yml"
     port = free_port()
     base = f"http://127.0.0.1:{port}"
-    words = [f"--config.file={config}", f"--storage.tsdb.path={stored / 'tsdb'}"]
+    words = [f"--config.file={config}", f"--storage.tsdb.path={folder / 'tsdb'}"]
     words += [f"--web.listen-address=127.0.0.1:{port}"]
     with serving(answered) as served:
         target = served.removeprefix("http://")
@@ -347,4 +432,64 @@ def test_prometheus_scrapes_what_was_exported(stored, capsys):
             f"scrape_configs: [{{job_name: c, static_configs: [{{targets: ['{target}']}}]}}]\n"
         )
         with running("prometheus", *words, at=f"{base}/-/ready"):
-            assert values_of(base) == [1.25, 2.5, 90.5]
+            yield base
+
+
+def test_prometheus_scrapes_what_was_exported(stored, capsys):
+    with scraped(stored, printed(capsys)) as base:
+        assert values_of(base) == [1.25, 2.5, 90.5]
+
+
+# --- the dashboard --------------------------------------------------------------------------------
+
+DASHBOARD = checkout() / "docs" / "examples" / "grafana-dashboard.json"
+
+
+def holds(whole: Any, part: Any) -> bool:
+    """Return whether a document has all that another one has; it may have defaults beside it."""
+    if isinstance(part, dict):
+        return all(key in whole and holds(whole[key], value) for key, value in part.items())
+    if isinstance(part, list):
+        return len(whole) == len(part) and all(map(holds, whole, part))
+    return bool(whole == part)
+
+
+def test_the_dashboard_has_what_grafana_knows_and_nothing_else():
+    """Each panel, query and variable, by the types that Grafana publishes for Python 3.11 on."""
+    models = pytest.importorskip("grafana_foundation_sdk.models.dashboard")
+    plugins = pytest.importorskip("grafana_foundation_sdk.cog.plugins")
+    encoder = pytest.importorskip("grafana_foundation_sdk.cog.encoder").JSONEncoder(sort_keys=True)
+    plugins.register_default_plugins()
+
+    def as_read(document: Mapping[str, Any]) -> Any:
+        return json.loads(encoder.encode(models.Dashboard.from_json(document)))
+
+    written = json.loads(DASHBOARD.read_text())
+    assert holds(as_read(written), written)
+    for place in (written["panels"][0], written["panels"][0]["targets"][0]):
+        place["misspelt"] = 1
+        assert not holds(as_read(written), written)
+        del place["misspelt"]
+
+
+def queries_in(written: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what panels and variables ask Prometheus, with all systems, modes and figures."""
+    for panel in written["panels"]:
+        for target in panel["targets"]:
+            yield target["expr"]
+    for variable in written["templating"]["list"]:
+        if variable["type"] == "query":
+            series, _, label = variable["query"]["query"][13:-1].rpartition(", ")
+            yield f"count by ({label}) ({series})"
+
+
+def test_prometheus_has_an_answer_to_each_query_of_the_dashboard(tmp_path):
+    said = answer() | {"gate": {"code": "stay-closed"}}
+    queries = list(queries_in(json.loads(DASHBOARD.read_text())))
+    assert len(queries) == 10
+    with scraped(tmp_path, export.openmetrics(export.gauges_of(said))) as base:
+        assert values_of(base)
+        for query in [re.sub(r"\$\w+", ".*", query) for query in queries]:
+            asked = urllib.parse.urlencode({"query": query})
+            found = json.loads(fetched(f"{base}/api/v1/query?{asked}"))
+            assert found["data"]["result"], query

@@ -1,6 +1,8 @@
 """Every job of the example, in each kind of pipeline, with a stand-in for the suite."""
 
+import http.server
 import itertools
+import json
 import os
 import re
 import shlex
@@ -13,6 +15,10 @@ from typing import Any
 
 import pytest
 
+from clustergate.core.model import Verdict
+from clustergate.report.verdicts import as_json
+from tests.builders import case, figure, run
+from tests.conftest import serving
 from tests.pipelines import (
     EXAMPLE,
     GITLAB,
@@ -22,8 +28,11 @@ from tests.pipelines import (
     jobs,
     make_project,
     merged,
+    run_script,
     selected,
 )
+
+RUN = "20261122T212341Z-r1"
 
 # What a pipeline is begun by, and the calls of the suite that its jobs come to, in their order.
 SCHEDULE = {"CI_PIPELINE_SOURCE": "schedule"}
@@ -193,3 +202,45 @@ def test_no_job_is_of_no_kind():
     every = [{"CI_PROJECT_ID": "1", **given} for given, _ in KINDS.values()]
     found = {name for given in every for name in selected(pipeline, given)}
     assert found == {name for name in jobs(pipeline) if not name.startswith(".")}
+
+
+def test_a_merge_request_is_told_what_a_run_says_and_the_job_ends_as_the_run_did(tmp_path):
+    project = make_project(tmp_path)
+    said: list[tuple[str, str]] = []
+
+    def noted(to: http.server.BaseHTTPRequestHandler, body: bytes) -> None:
+        said.append((to.path.partition("?")[0], body.decode()))
+        to.send_response(200)
+        to.end_headers()
+        to.wfile.write(b"[]")
+
+    one = case(figures=(figure(verdict=Verdict.REGRESSION, sentence="14 % slower"),))
+    verdicts = tmp_path / "verdicts.json"
+    verdicts.write_text(json.dumps(as_json(run(one, run_id=RUN))))
+    real = shlex.quote(str(Path(sys.executable).parent / "clustergate"))
+    command = tmp_path / "suite" / ".venv" / "bin" / "clustergate"
+    command.write_text(
+        f'#!/bin/bash\n[ "$1" = check ] || exec {real} "$@"\n'
+        f"for to in $CLUSTERGATE_HOME/results/runs $CI_PROJECT_DIR/clustergate-results; do\n"
+        f"mkdir -p $to/{RUN} && cp {verdicts} $to/{RUN}/\ndone\nexit 1\n"
+    )
+    given = {"CI_MERGE_REQUEST_IID": "5", "CI_PROJECT_ID": "3"}
+    with serving(noted) as url:
+        ended = run_script(
+            project, "job", "smoke", **given, CI_SERVER_URL=url, CLUSTERGATE_COMMENT_TOKEN="secret"
+        )
+    assert ended.returncode == 1, ended.stderr
+    assert "secret" not in ended.stdout + ended.stderr
+    assert {path for path, _ in said} == {"/api/v4/projects/3/merge_requests/5/notes"}
+    assert "regression" in json.loads(said[-1][1])["body"]
+    results = project / "clustergate-results"
+    metrics = (results / "metrics.txt").read_text()
+    assert "clustergate_figure_ok{" in metrics
+    assert "_timestamp_seconds" not in metrics
+    # A GitLab that is down changes no verdict.
+    shutil.rmtree(results)
+    ended = run_script(
+        project, "job", "smoke", **given, CI_SERVER_URL=url, CLUSTERGATE_COMMENT_TOKEN="secret"
+    )
+    assert ended.returncode == 1
+    assert f"{url}/api/v4/projects/3/merge_requests/5/notes did not take it" in ended.stderr

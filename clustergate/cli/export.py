@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
+import os
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from clustergate import version
 from clustergate.cli.answers import answer_of
@@ -21,13 +20,18 @@ from clustergate.core.files.whole import write_whole
 from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.core.notation import counted
 from clustergate.core.reasons import Words
+from clustergate.judge.history.listing import SUMMARY
 from clustergate.judge.history.stored_runs import trial_note
 from clustergate.report import export
 
+if TYPE_CHECKING:
+    import requests
+
 DESCRIPTION = (
     "Print the figures, verdicts and expectations of stored runs as Prometheus, OpenTelemetry, "
-    "OpenSearch or a table reads them. docs/exporting.md lists their names."
+    "OpenSearch, a merge request or a table reads them. docs/exporting.md lists their names."
 )
+TOKEN = "CLUSTERGATE_COMMENT_TOKEN"
 _WAITS_S = 20.0
 _COLUMNS: Columns = {
     **dict.fromkeys(
@@ -49,7 +53,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(
         parser,
         "--push URL",
-        "send it to a Pushgateway, VictoriaMetrics, an OpenTelemetry collector or OpenSearch",
+        "send it to a Pushgateway, VictoriaMetrics, an OpenTelemetry collector, OpenSearch, or the "
+        "notes of a merge request on GitLab",
     )
     option(parser, "--index NAME", "of --format bulk; default: clustergate", default="clustergate")
 
@@ -61,7 +66,7 @@ EXPORT_NO_FIGURES = Words(
 )
 EXPORT_SEVERAL = Words(
     "export.several",
-    "{format} has one value of each figure, and {count} runs were named",
+    "{format} is of one run, and {count} were named",
     remedy="name one run, or take jsonl, csv, parquet or bulk",
 )
 EXPORT_REFUSED = Words(
@@ -72,6 +77,12 @@ EXPORT_REFUSED = Words(
 )
 EXPORT_BAD_URL = Words(
     "export.bad-url", "{url} is no http or https URL", remedy="begin it with http:// or https://"
+)
+EXPORT_TOKEN = Words(
+    "export.token",
+    "{url} is sent no token",
+    cause="the variable {variable} is empty, or the address is not https",
+    remedy="set it to a project access token with the scope api",
 )
 EXPORT_BINARY = Words("export.binary", "Parquet cannot be pushed", remedy="take --output FILE")
 
@@ -89,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         folder = named_folder(name)
         if trial := trial_note(folder):
             raise BadRequest(*trial)
-        answers.append(answer := answer_of(folder))
+        answers.append(answer := {**answer_of(folder), SUMMARY: _screen(folder)})
         if "started" not in answer:
             raise BadRequest(EXPORT_NO_FIGURES(run=folder.name))
     if arguments.format == "parquet" and url:
@@ -101,11 +112,18 @@ def run(arguments: argparse.Namespace) -> int:
     content = b"".join(blocks)
     if arguments.output:
         write_whole(Path(arguments.output), content)
-    if url:
+    if url and arguments.format == "markdown":
+        print(_comment(content.decode(), answers[0], url), file=sys.stderr)
+    elif url:
         _send(content, url, _TYPES.get(arguments.format, "application/json"))
         count = counted(sum(1 for _ in _rows(answers)), "figure")
         print(f"{url} took {count}", file=sys.stderr)
     return 0
+
+
+def _screen(folder: Path) -> str:
+    path = folder / SUMMARY
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _openmetrics(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
@@ -132,6 +150,10 @@ def _bulk(answers: Sequence[Answer], index: str) -> Iterator[bytes]:
     return (f"{line}\n".encode() for line in export.bulk(_rows(answers), index))
 
 
+def _markdown(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
+    yield export.comment(answers[0], answers[0][SUMMARY]).encode()
+
+
 def _rows(answers: Iterable[Answer]) -> Iterator[export.Row]:
     return (row for answer in answers for row in export.rows_of(answer))
 
@@ -146,19 +168,58 @@ def _send(content: bytes, url: str, kind: str) -> None:
     A Pushgateway is given what replaces its group; others are posted to.
     """
     method = "PUT" if "/metrics/job/" in url else "POST"
-    headers = {"Content-Type": kind}
-    request = urllib.request.Request(url, content, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=_WAITS_S) as answer:
-            said = answer.read()
-    except urllib.error.HTTPError as error:
-        said = error.read(300).decode(errors="replace").strip()
-        raise ClustergateError(EXPORT_REFUSED(url=url, why=f"{error.code} {said}")) from None
-    except (OSError, http.client.HTTPException) as error:
-        why = getattr(error, "reason", None) or error
-        raise ClustergateError(EXPORT_REFUSED(url=url, why=str(why))) from None
+    said = _asked(method, url, data=content, headers={"Content-Type": kind}).content
     if kind == _TYPES["bulk"] and (failed := _refused_of(said)):
         raise ClustergateError(EXPORT_REFUSED(url=url, why=failed))
+
+
+def _asked(method: str, url: str, **more: Any) -> requests.Response:
+    """Return a server's answer; raises :class:`ClustergateError` unless it is a good one."""
+    # It takes longer to import than most commands need.
+    import requests
+
+    try:
+        # A token stays with whom it is for.
+        answer = requests.request(method, url, timeout=_WAITS_S, allow_redirects=False, **more)
+    except requests.RequestException as error:
+        why = error.__context__ if isinstance(error, requests.ConnectionError) else error
+        raise ClustergateError(EXPORT_REFUSED(url=url, why=str(why or error))) from None
+    if not 200 <= answer.status_code < 300:
+        said = answer.content[:300].decode(errors="replace").strip()
+        raise ClustergateError(EXPORT_REFUSED(url=url, why=f"{answer.status_code} {said}"))
+    return answer
+
+
+def _comment(text: str, answer: Answer, url: str) -> str:
+    """Say something in a merge request of GitLab, in the place of what was said of such a run.
+
+    Where nothing was said and nothing is to be said, it is silent. Returns what it did. ``url`` is
+    that of the merge request's notes. Raises :class:`ClustergateError`.
+    """
+    token = os.environ.get(TOKEN, "")
+    where = urlsplit(url)
+    if not token or (where.scheme != "https" and where.hostname != "127.0.0.1"):
+        raise ClustergateError(EXPORT_TOKEN(url=url, variable=TOKEN))
+    headers = {"PRIVATE-TOKEN": token}
+    page, before = "1", None
+    while page and before is None:
+        asked = {"per_page": "100", "page": page}
+        said = _asked("GET", url, params=asked, headers=headers)
+        page = said.headers.get("X-Next-Page", "")
+        try:
+            notes = [(str(one["body"]), int(one["id"])) for one in said.json()]
+        except (ValueError, KeyError, TypeError):
+            why = "its answer is not that of GitLab"
+            raise ClustergateError(EXPORT_REFUSED(url=url, why=why)) from None
+        marker = export.marker_of(answer)
+        before = next((of for body, of in notes if body.startswith(marker)), None)
+    if before is not None:
+        _asked("PUT", f"{url}/{before}", json={"body": text}, headers=headers)
+        return f"{url} says it in the place of what it said"
+    if not (export.changes_in(answer) or answer.get("exit_status")):
+        return "nothing is not as before: no comment"
+    _asked("POST", url, json={"body": text}, headers=headers)
+    return f"{url} says it"
 
 
 def _refused_of(said: bytes) -> str:
@@ -175,13 +236,14 @@ def _refused_of(said: bytes) -> str:
     return f"{len(failed)} of {counted(len(of_each), 'document')} refused: {why}"
 
 
-_OF_ONE = ("openmetrics", "otlp")
+_OF_ONE = ("openmetrics", "otlp", "markdown")
 _FORMS: Mapping[str, Callable[[Sequence[Answer], str], Iterator[bytes]]] = {
     "openmetrics": _openmetrics,
     "otlp": _otlp,
     "jsonl": _jsonl,
     "csv": _csv,
     "bulk": _bulk,
+    "markdown": _markdown,
     "parquet": _parquet,
 }
 _TYPES = {

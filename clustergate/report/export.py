@@ -23,6 +23,7 @@ _WRONG = (Verdict.REGRESSION.value, Verdict.IMPOSSIBLE.value, Verdict.INVALID.va
 _DECIDED = (Standing.MET.value, Standing.MISSED.value)
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _NS_PER_S = 1_000_000_000
+_MOST_ROWS = 20
 Row = Mapping[str, Any]
 
 
@@ -195,3 +196,45 @@ def bulk(rows: Iterable[Row], index: str) -> Iterator[str]:
         its = hashlib.sha256("\0".join(named).encode()).hexdigest()[:32]
         yield json.dumps({"index": {"_index": index, "_id": its}})
         yield json.dumps({"@timestamp": row["started"], **row})
+
+
+def changes_in(answer: Mapping[str, Any]) -> list[Row]:
+    """Return the figures of a run that are not as before, the wrong ones first."""
+    changed = (*_WRONG, Verdict.IMPROVEMENT.value)
+    rows = [row for row in rows_of(answer) if row["verdict"] in changed]
+    return sorted(rows, key=lambda row: changed.index(row["verdict"]))
+
+
+def marker_of(answer: Mapping[str, Any]) -> str:
+    """Return the first line of a run's comment, by which a later one of its kind replaces it."""
+    stacks = sorted({str(case.get("stack")) for case in answer.get("cases", ())})
+    named = " ".join([str(answer.get("system")), str(answer.get("mode")), *stacks])
+    return f"<!-- clustergate {named.replace('--', '')} -->"
+
+
+def comment(answer: Mapping[str, Any], screen: str) -> str:
+    """Return a run as Markdown for a merge request: its ``screen``, and what is not as before."""
+    rows = changes_in(answer)
+    lines = [marker_of(answer), "```text", *screen.replace("`" * 3, "").strip().splitlines(), "```"]
+    if rows:
+        lines += ["", "| result | stack | value | verdict | why |", "|---|---|---|---|---|"]
+        lines += [
+            "| " + " | ".join(map(_in_a_cell, cells)) + " |"
+            for cells in (
+                (row["figure"], row["stack"], _value(row), row["verdict"], row["reason"])
+                for row in rows[:_MOST_ROWS]
+            )
+        ]
+    if more := rows[_MOST_ROWS:]:
+        lines += ["", f"{len(more)} more are in report.html among the artifacts."]
+    return "\n".join([*lines, ""])
+
+
+def _value(row: Row) -> str:
+    return "-" if row["value"] is None else f"{row['value']:.4g} {row['unit']}"
+
+
+def _in_a_cell(text: str) -> str:
+    """Return a text that neither ends its cell nor is anything but text."""
+    plain = " ".join(text.split())
+    return "".join(f"\\{c}" if c in "\\|`*_<>[]#@!" else c for c in plain)
