@@ -14,6 +14,7 @@ from clustergate.studies.ab.curves import (
     crossovers,
     dips,
     leads,
+    widest_lead,
 )
 
 A, B = Relation.A_BETTER, Relation.B_BETTER
@@ -48,6 +49,26 @@ def test_lead_ends_after_two_undecided_sizes():
     found = leads(curve(A, OPEN, OPEN, A, A))
     assert [(lead.from_bytes, lead.to_bytes) for lead in found] == [(1, 1), (8, 16)]
     assert crossovers(curve(A, OPEN, OPEN, A, A)) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "ends"),
+    [
+        ([A, A, B, B, B], (4, 16)),
+        ([B, B, A, B, B, B, SAME], (8, 32)),
+        # Of equally wide ones that of the largest gain, which grows with the size.
+        ([B, B, A, B, B], (8, 16)),
+        # What cannot be told within it ends it, as what is equal does.
+        ([B, B, OPEN, B, B, B], (8, 32)),
+        ([B, OPEN, B], None),
+        ([A, B, A], None),
+        ([A, A, SAME], None),
+        ([], None),
+    ],
+)
+def test_the_widest_lead_is_certain_at_each_of_its_sizes(said, ends):
+    lead = widest_lead(curve(*said), B)
+    assert (lead and (lead.from_bytes, lead.to_bytes)) == ends
 
 
 def test_the_order_of_sizes_does_not_matter():

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from clustergate.benchmarks.registry import every_benchmark
 from clustergate.core.model import Better
-from clustergate.core.notation import counted, listed, rounded
+from clustergate.core.notation import counted, rounded
 from clustergate.stats.comparison import Comparison, Relation
 from clustergate.stats.rounds import FEWEST
-from clustergate.studies.ab.curves import Dip, Lead, SizeVerdict, leads
+from clustergate.studies.ab.curves import Dip, Lead, SizeVerdict, leads, widest_lead
 from clustergate.studies.ab.results import Contested, Result, Standings, beating, ranked
 
 _KIBI = 1024
@@ -21,6 +21,8 @@ _CLEAR = 2.0
 # Longer than that nobody is asked to measure, in minutes.
 _WORTH_MIN = 15
 _RANGES_SHOWN = 3
+# In a sentence.
+_NAMED = 2
 DECIDED, DEPENDS, EQUAL = "DECIDED", "IT DEPENDS", "EQUAL"
 SIMILAR, UNDECIDED, NOTHING = "NO DIFFERENCE FOUND", "UNDECIDED", "NOTHING MEASURED"
 
@@ -110,20 +112,25 @@ def _of_first(of: Standings, group: Sequence[int]) -> tuple[str, str]:
         likely = f"no difference found, equal {within} in {same} of {results}"
         return SIMILAR, f"Take {either}: {likely}."
     best = max(group, key=lambda k: won[k])
-    if exception := _exception(of, best, group):
+    if exception := _exception(of, best, group, most=True):
         return DEPENDS, f"Take {of.names[best]}{exception}."
     return DEPENDS, f"No library is better overall: {wins}."
 
 
 def _and(of: Standings, group: Sequence[int], word: str = "and") -> str:
-    names = [of.names[k] for k in group]
-    return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return _joined([of.names[k] for k in group], f" {word} ")
 
 
-def _exception(of: Standings, best: int, among: Iterable[int]) -> str:
+def _joined(names: Sequence[str], last: str) -> str:
+    return last.join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _exception(of: Standings, best: int, among: Iterable[int], *, most: bool = False) -> str:
     """Return for which programs another library is better, with what introduces it, or nothing.
 
-    That is a layout, a range of sizes or a benchmark in which it is in more results than not.
+    That is a layout or a range of sizes in which it is in more results than not, and in most of
+    those that are lost. Else these are benchmarks, or a range of sizes in each; with ``most``, if
+    they hold most of what is lost.
     """
     others = [k for k in among if k != best]
     tally: list[tuple[Contested, int]] = []
@@ -148,16 +155,56 @@ def _exception(of: Standings, best: int, among: Iterable[int]) -> str:
         if sum(kept[0]) < 0 and all(sum(at) <= 0 for at in kept)
     ]
     where, scores = max(regions, key=lambda one: _lost(one[1]), default=("", []))
-    if 2 * _lost(scores) > _lost([score for _, score in tally], most=False):
+    lost = _lost([score for _, score in tally], most=False)
+    if 2 * _lost(scores) > lost:
         return f", unless your programs mostly {where}"
-    benchmarks = dict.fromkeys(one.benchmark for one, _ in tally)
-    slow = [x for x in benchmarks if _lost([score for one, score in tally if one.benchmark == x])]
-    return f", unless your programs mostly do {listed(slow, 3)}" if slow else ""
+    by_benchmark: dict[str, list[tuple[int | None, int]]] = {}
+    for one, score in tally:
+        by_benchmark.setdefault(one.benchmark, []).append((one.size, score))
+    slow = {benchmark: _lost_within(results) for benchmark, results in by_benchmark.items()}
+    if most and 2 * sum(count for count, _ in slow.values()) <= lost:
+        return ""
+    ranges: dict[str, list[str]] = {}
+    for benchmark, (count, where) in sorted(slow.items(), key=lambda one: -one[1][0]):
+        if count:
+            ranges.setdefault(where, []).append(benchmark)
+    told = [f"{_either(names)} {where}".rstrip() for where, names in ranges.items()]
+    return f", unless your programs mostly do {_either(told, ', or ')}" if told else ""
 
 
 def _lost(scores: Sequence[int], *, most: bool = True) -> int:
     """Return how many are lost; 0 where ``most`` must be, and are not."""
     return 0 if most and sum(scores) >= 0 else scores.count(-1)
+
+
+def _lost_within(results: Sequence[tuple[int | None, int]]) -> tuple[int, str]:
+    """Return how many results of a benchmark are lost, by their sizes, and in which range of them.
+
+    The range is empty for the whole benchmark. The results of a size, of several layouts, are lost
+    if each is.
+    """
+    sizes = {size for size, _ in results if size is not None}
+    said = [
+        SizeVerdict(
+            each,
+            Relation.B_BETTER
+            if all(score < 0 for size, score in results if size == each)
+            else Relation.INCONCLUSIVE,
+        )
+        for each in sizes
+    ]
+    lead, lost = widest_lead(said, Relation.B_BETTER), _lost([score for _, score in results])
+    if lead is None:
+        return lost, ""
+    within = sum(lead.from_bytes <= (size or 0) <= lead.to_bytes for size, _ in results)
+    whole = lead.sizes == len(sizes) or 2 * within <= lost
+    return (lost, "") if whole else (within, _range([*sizes], lead))
+
+
+def _either(names: Sequence[str], between: str = " or ") -> str:
+    """Return names of which each will do, two of them and how many more."""
+    shown = [*names[:_NAMED], *[f"{len(names) - _NAMED} more"] * (len(names) > _NAMED)]
+    return _joined(shown, between)
 
 
 def _ranks(of: Standings, groups: Sequence[Sequence[int]]) -> list[str]:
@@ -229,7 +276,9 @@ def _range(sizes: Sequence[int | None], lead: Lead) -> str:
         return f"at {size(lead.from_bytes)}"
     if from_start:
         return f"up to {size(lead.to_bytes)}"
-    return f"from {size(lead.from_bytes)}" + ("" if to_end else f" to {size(lead.to_bytes)}")
+    if to_end:
+        return f"of {size(lead.from_bytes)} and more"
+    return f"from {size(lead.from_bytes)} to {size(lead.to_bytes)}"
 
 
 def _named(benchmarks: Iterable[str], everywhere: Iterable[str]) -> str:
@@ -239,7 +288,7 @@ def _named(benchmarks: Iterable[str], everywhere: Iterable[str]) -> str:
     pairs = [one for one in everywhere if one.startswith(known)]
     if len(pairs) > 1 and set(pairs) <= set(here):
         here = ["point-to-point", *(one for one in here if one not in pairs)]
-    return here[0] if len(here) == 1 else f"{', '.join(here[:-1])} and {here[-1]}"
+    return _joined(here, " and ")
 
 
 def _times(of: Sequence[Lead]) -> str:

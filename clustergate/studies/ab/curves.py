@@ -76,22 +76,32 @@ class Dip:
     depth: float
 
 
-def leads(verdicts: Sequence[SizeVerdict]) -> list[Lead]:
+def leads(verdicts: Sequence[SizeVerdict], bridged: int = _BRIDGED) -> list[Lead]:
     """Return who is ahead at which sizes, in their order.
 
-    A single size at which nothing can be told interrupts nobody's lead; more in a row do, and so
-    do equivalent ones.
+    So many sizes in a row at which nothing can be told, ``bridged``, interrupt nobody's lead; more
+    do, and so do equivalent ones.
     """
     ordered = sorted(verdicts, key=lambda one: one.size)
     decided = [(place, one) for place, one in enumerate(ordered) if one.verdict in _DECIDED]
     runs: list[list[SizeVerdict]] = []
     before = 0
     for place, one in decided:
-        if not runs or runs[-1][-1].verdict is not one.verdict or place - before > _BRIDGED + 1:
+        if not runs or runs[-1][-1].verdict is not one.verdict or place - before > bridged + 1:
             runs.append([])
         runs[-1].append(one)
         before = place
     return [_lead(run) for run in runs]
+
+
+def widest_lead(verdicts: Sequence[SizeVerdict], winner: Relation) -> Lead | None:
+    """Return the widest range of sizes at each of which one is ahead for certain, if any.
+
+    It has two sizes at least; of equally wide ones it is that of the largest gain. All verdicts of
+    a comparison share one chance of error, so that none of them is wrong for having been chosen.
+    """
+    led = [lead for lead in leads(verdicts, 0) if lead.verdict is winner and lead.sizes > 1]
+    return max(led, key=lambda lead: (lead.sizes, lead.most_gain), default=None)
 
 
 def _lead(run: Sequence[SizeVerdict]) -> Lead:
