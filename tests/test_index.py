@@ -1,7 +1,9 @@
 """The index of all runs, `clustergate open --all`."""
 
 import datetime
+import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from clustergate.judge.history.listing import StoredRun
 from clustergate.judge.history.series import collect
 from clustergate.judge.history.trends import trends
 from clustergate.report import index
+from clustergate.report.publishing import write_explanations
 from clustergate.stacks.golden.builds import Golden
 from tests.test_history import pings
 from tests.test_report_html import Page
@@ -56,6 +59,34 @@ def test_it_has_the_trends_of_headlines_and_who_accepted_what():
     assert "golden build of mpich eva 2026-05-01 after the update" in told
     assert "baseline of alpha jo 2026-05-02 accepted as <x>" in told
     assert "PingPong latency_us" in Page(text).with_id("history")
+
+
+def test_runs_share_a_copy_of_what_explains_their_messages(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+    shared, elsewhere = store.runs_folder() / "reasons.html", tmp_path / "elsewhere"
+    first, second, third = (store.runs_folder() / name / "reasons.html" for name in "abc")
+    write_explanations(first.parent)
+    assert first.samefile(shared)
+    text = shared.read_text()
+    # Of another version: whoever has it keeps it.
+    store.write_text(shared, "older")
+    write_explanations(second.parent)
+    write_explanations(first.parent)
+    assert second.samefile(shared)
+    assert not first.samefile(shared)
+    assert first.read_text() == second.read_text() == text
+    # A report that is moved takes it along.
+    shutil.move(first.parent, elsewhere)
+    shutil.rmtree(store.runs_folder())
+    assert (elsewhere / "reasons.html").read_text() == text
+
+    def not_here(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(os, "link", not_here)
+    write_explanations(third.parent)
+    assert not third.samefile(shared)
+    assert third.read_text() == shared.read_text() == text
 
 
 def test_it_is_written_anew_beside_the_runs(tmp_path, monkeypatch, capsys):

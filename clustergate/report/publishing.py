@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,15 +79,25 @@ def write_reports(
 
 
 def write_explanations(folder: Path) -> None:
-    """Write beside the reports of a run, where they are not yet, what explains their messages.
+    """Write beside the reports of a run what explains their messages, where it is not yet.
 
+    All runs share the copy beside their index by hard links where the file system has them, so
+    that a folder that is moved or copied takes it along.
     Raises :class:`clustergate.core.store.StoreError`.
     """
     from clustergate.report import explained, page
 
     for name in explained.PAGES:
-        if not (folder / name).is_file():
-            store.write_text(folder / name, page.explanation(name))
+        shared, own, text = store.runs_folder() / name, folder / name, page.explanation(name)
+        store.make_folder(folder)
+        try:
+            if not shared.is_file() or shared.read_text(encoding="utf-8") != text:
+                store.write_text(shared, text)
+            os.link(shared, own)
+        except FileExistsError:
+            pass
+        except (OSError, store.StoreError):
+            store.write_text(own, text)
 
 
 def publish_gate(answer: Answer) -> list[str]:

@@ -155,14 +155,14 @@ def _exception(of: Standings, best: int, among: Iterable[int], *, most: bool = F
         if sum(kept[0]) < 0 and all(sum(at) <= 0 for at in kept)
     ]
     where, scores = max(regions, key=lambda one: _lost(one[1]), default=("", []))
-    lost = _lost([score for _, score in tally], most=False)
-    if 2 * _lost(scores) > lost:
+    of_all = _lost([score for _, score in tally], most=False)
+    if 2 * _lost(scores) > of_all:
         return f", unless your programs mostly {where}"
     by_benchmark: dict[str, list[tuple[int | None, int]]] = {}
     for one, score in tally:
         by_benchmark.setdefault(one.benchmark, []).append((one.size, score))
     slow = {benchmark: _lost_within(results) for benchmark, results in by_benchmark.items()}
-    if most and 2 * sum(count for count, _ in slow.values()) <= lost:
+    if most and 2 * sum(count for count, _ in slow.values()) <= of_all:
         return ""
     ranges: dict[str, list[str]] = {}
     for benchmark, (count, where) in sorted(slow.items(), key=lambda one: -one[1][0]):
