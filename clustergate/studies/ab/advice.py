@@ -168,8 +168,8 @@ def _exception(of: Standings, best: int, among: Iterable[int], *, most: bool = F
     for benchmark, (count, where) in sorted(slow.items(), key=lambda one: -one[1][0]):
         if count:
             ranges.setdefault(where, []).append(benchmark)
-    told = [f"{_either(names)} {where}".rstrip() for where, names in ranges.items()]
-    return f", unless your programs mostly do {_either(told, ', or ')}" if told else ""
+    calls = [f"{_either(names)} {where}".rstrip() for where, names in ranges.items()]
+    return f", unless your programs mostly do {_either(calls, ', or ')}" if calls else ""
 
 
 def _lost(scores: Sequence[int], *, most: bool = True) -> int:
