@@ -40,7 +40,6 @@ from clustergate.judge.history.node_states import keep_states
 from clustergate.judge.history.stored_runs import (
     ASKED,
     last_time,
-    seconds_last_time,
     seconds_taken,
 )
 from clustergate.judge.references.lookup import References, parse_references
@@ -230,29 +229,29 @@ def test_how_long_it_took_is_known_of_a_gate_that_did_not_open_too() -> None:
     closed = kept("20261102T000000Z-1")
     (store.run_folder(closed) / "gate.json").write_text('{"status": 1}')
     assert last_run("local") is None
-    assert seconds_last_time("local", "maintenance") == TOOK
-    assert seconds_last_time("local", "smoke") == {}
+    assert last_time("local", "maintenance")[0] == TOOK
+    assert last_time("local", "smoke")[0] == {}
     damaged = store.run_folder(kept("20261103T000000Z-1"))
     next(damaged.glob("cases/*.json")).write_text("{")
-    assert seconds_last_time("local", "maintenance") == TOOK
-    assert seconds_last_time("other", "maintenance") == {}
+    assert last_time("local", "maintenance")[0] == TOOK
+    assert last_time("other", "maintenance")[0] == {}
 
 
 def test_duration_with_other_settings_says_nothing() -> None:
     kept("20261101T000000Z-1")
     with_n = store.run_folder(kept("20261102T000000Z-1", check="HpccCheck"))
     store.write_json(with_n / ASKED, {"options": ["-p", "mpich", "-S", "HpccCheck.n=500"]})
-    assert seconds_last_time("local", "maintenance") == TOOK
+    assert last_time("local", "maintenance")[0] == TOOK
     as_then = ["--setvar=HpccCheck.n=500"]
-    assert seconds_last_time("local", "maintenance", as_then) == {
+    assert last_time("local", "maintenance", as_then)[0] == {
         ("HpccCheck", "mpich"): TOOK["HplCheck", "mpich"]
     }
-    assert seconds_last_time("local", "maintenance", ["-S", "HpccCheck.n=501"]) == {}
+    assert last_time("local", "maintenance", ["-S", "HpccCheck.n=501"])[0] == {}
     # Were only the newest runs looked at, none of them would be like this one.
     for day in range(3, 9):
         copy = store.run_folder(kept(f"2026110{day}T000000Z-1", check="HpccCheck"))
         shutil.copy(with_n / ASKED, copy)
-    assert seconds_last_time("local", "maintenance") == TOOK
+    assert last_time("local", "maintenance")[0] == TOOK
 
 
 def test_what_was_disturbed_for_the_most_part_last_time_is_told() -> None:

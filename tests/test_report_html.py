@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clustergate.core.figures import reported
+from clustergate.core.figures import name_of, reported
 from clustergate.core.model import (
     Better,
     Case,
@@ -26,7 +26,7 @@ from clustergate.core.model import (
 from clustergate.core.notation import number
 from clustergate.core.reasons import in_words, registry
 from clustergate.core.texts import duration, shortened
-from clustergate.judge.history.series import figure_name, key_of
+from clustergate.judge.history.series import key_of
 from clustergate.judge.judging import judge
 from clustergate.judge.rules import FIGURE_PART
 from clustergate.report import explained, html, plots
@@ -706,7 +706,7 @@ def test_headline_figure_beside_reference_and_last_run():
         partition="local:node",
         conditions={"ranks": 2, "placement": "packed", "mode": "smoke"},
     )
-    before = {(key_of(here), figure_name(judged)): 2.0}
+    before = {(key_of(here), name_of(judged)): 2.0}
     told = Page(render_html(run(here, before=before))).with_id("machine")
     assert "PingPong 8 B us 1.500" in told
     assert told.index("50 % worse") < told.index("25 % better")

@@ -8,9 +8,10 @@ import pytest
 
 from clustergate.cli import main
 from clustergate.core import store
+from clustergate.core.figures import name_of
 from clustergate.core.model import Evidence, Verdict
 from clustergate.core.reasons import in_words
-from clustergate.judge.history.series import figure_name, key_of
+from clustergate.judge.history.series import key_of
 from clustergate.report import index
 from clustergate.report.gate import first_screen, render_gate
 from clustergate.report.html import render_html
@@ -74,7 +75,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         for n, verdict in enumerate([*Verdict, Verdict.PASS])
     ]
     before = {
-        (key_of(one), figure_name(of)): 0.9 * of.estimate.value
+        (key_of(one), name_of(of)): 0.9 * of.estimate.value
         for one in measured
         for of in one.figures
         if of.estimate

@@ -8,6 +8,7 @@ import pytest
 
 from clustergate.benchmarks.descriptor import Headline
 from clustergate.benchmarks.registry import benchmark_of, title_of
+from clustergate.core.figures import name_of
 from clustergate.core.model import (
     Better,
     Case,
@@ -25,7 +26,7 @@ from clustergate.core.reasons import in_words, reason_as_json, reason_from_json
 from clustergate.core.texts import DISTURBED, UNEXCUSED, doubts
 from clustergate.core.texts import figure_name as sentence_name
 from clustergate.judge.assembly import verdicts
-from clustergate.judge.history.series import figure_name, key_of
+from clustergate.judge.history.series import key_of
 from clustergate.judge.judging import FIGURE_NOTHING
 from clustergate.judge.rules import FIGURE_AS_EXPECTED
 from clustergate.report.answer import briefly
@@ -435,7 +436,7 @@ def compared_run(**parts):
             ("openmpi", "Open MPI v5.0.11"),
         )
     )
-    name = figure_name(cases[0].figures[0])
+    name = name_of(cases[0].figures[0])
     values = zip(cases, (1.0, 2.0, 1.5), strict=True)
     before = {(key_of(case), name): value for case, value in values}
     return dataclasses.replace(run([], []), cases=cases, before=before, **parts)
@@ -513,7 +514,7 @@ def test_why_nothing_stands_beside_the_figures_is_true(doubtful: bool) -> None:
     layout = {"ranks": 2, "ranks_per_node": 2, "nodes": 1, "placement": "packed", "mode": "smoke"}
     doubt = in_words("disturbed") if doubtful else None
     _, case, _ = headline_case("mpich", doubt=doubt, conditions=layout)
-    before = {(key_of(case), figure_name(one)): 1.0 for one in case.figures if doubtful}
+    before = {(key_of(case), name_of(one)): 1.0 for one in case.figures if doubtful}
     told = render_html(dataclasses.replace(run([], []), cases=(case,), before=before))
     sentence = (
         "Doubtful results (*) are not compared with those of an earlier run."

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from clustergate.benchmarks.descriptor import Headline, Share
 from clustergate.benchmarks.registry import every_benchmark, every_headline, title_of
+from clustergate.core.figures import name_of
 from clustergate.core.model import (
     CHANGED,
     EXPECTATIONS,
@@ -44,7 +45,7 @@ from clustergate.core.texts import (
 )
 from clustergate.judge.assembly import is_undecided, verdicts, wrong_in
 from clustergate.judge.confirmation import unconfirmed
-from clustergate.judge.history.series import figure_name, key_of
+from clustergate.judge.history.series import key_of
 from clustergate.judge.judging import exit_status, worst_status
 from clustergate.report.answer import (
     BAD,
@@ -697,7 +698,7 @@ def _best_of(variants: Sequence[tuple[Case, Figure]]) -> str:
 
 
 def _value_before(run: Run, case: Case, figure: Figure) -> float | None:
-    return run.before.get((key_of(case), figure_name(figure))) if run.before else None
+    return run.before.get((key_of(case), name_of(figure))) if run.before else None
 
 
 def gains(figure: Figure, value: float, before: float | None = None) -> dict[str, Gain]:

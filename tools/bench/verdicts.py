@@ -612,7 +612,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console.print(table_of(title, simulated_nodes.HEADS, simulated_nodes.rows(nodes)))
             results["nodes"] = simulated_nodes.plain(nodes)
         if "creeping" in parts:
-            crept = simulated_creeping.measured(asked.runs or simulated_creeping.HALF_YEARS, say)
+            crept = simulated_creeping.measured(
+                asked.runs or simulated_creeping.HALF_YEARS,
+                asked.kept or metal.kept_in("creeping"),
+                say,
+            )
             title = "Simulated: half-years with weekly baselines"
             console.print(table_of(title, simulated_creeping.HEADS, simulated_creeping.rows(crept)))
             results["creeping"] = simulated_creeping.plain(crept)

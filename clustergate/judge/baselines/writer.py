@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import functools
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,6 +91,14 @@ def updated(text: str, measured: Sequence[Measured], anchors: Anchors = NO_ANCHO
     text = with_bytes(text)
     document = _dialect(text)
     root = document.load(text) if text else CommentedMap()
+    update(root, measured, anchors)
+    stream = io.StringIO()
+    document.dump(root, stream)
+    return stream.getvalue() if text else HEADER + stream.getvalue()
+
+
+def update(root: CommentedMap, measured: Sequence[Measured], anchors: Anchors = NO_ANCHORS) -> None:
+    """Put new references into a file that was read, as :func:`updated` does into its text."""
     spoke = _speaking(root)
     by_case: dict[CaseKey, list[Measured]] = {}
     for batch in measured:
@@ -111,9 +120,6 @@ def updated(text: str, measured: Sequence[Measured], anchors: Anchors = NO_ANCHO
         _remove(root[PROVENANCE], path)
         _remove(root[STATISTICS], path)
     _set_anchors(root, anchors)
-    stream = io.StringIO()
-    document.dump(root, stream)
-    return stream.getvalue() if text else HEADER + stream.getvalue()
 
 
 # --- where references came from ---------------------------------------------------------------
@@ -325,6 +331,7 @@ def _dialect(text: str) -> YAML:
     return document
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def _text(text: str) -> str:
     """Return a text in quotation marks where PyYAML would take it for something else."""
     try:

@@ -7,7 +7,6 @@ estimate, and not at all where its case did not prove itself or where the figure
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ from clustergate.core.model import (
     CaseRecord,
     Estimate,
     Figure,
-    Sample,
     Verdict,
     order_of_run,
 )
@@ -152,15 +150,7 @@ def figures_of(record: CaseRecord, nodes: Nodes = NO_NODES) -> dict[str, Figure]
     outcome = Outcome(record.name, record.check, record.stack, "pass")
     (case,) = assemble({}, [outcome], [record], nodes=nodes)
     names = {name_of(sample) for sample in reported(record.samples)}
-    return {name: figure for figure in case.figures if (name := figure_name(figure)) in names}
-
-
-def figure_name(figure: Figure) -> str:
-    """Return the name that references have for a figure; see :func:`figures.name_of`."""
-    sample = Sample(
-        figure.benchmark, figure.metric, figure.unit, figure.better, figure.conditions, math.nan
-    )
-    return name_of(sample)
+    return {name: figure for figure in case.figures if (name := name_of(figure)) in names}
 
 
 COPY = "it is a copy of the run"

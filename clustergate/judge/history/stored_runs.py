@@ -227,20 +227,14 @@ def seconds_of_case(record: CaseRecord) -> float:
     return launches_s + record.spent_s("peaks_s", "waited_s") + _LAUNCHING_S
 
 
-def seconds_last_time(system: str, mode: str, options: Sequence[str] = ()) -> Taken:
-    """Return what each case took with each stack in the newest run of a mode that measured it.
-
-    It counts only with the same settings as the ``options`` for ReFrame give: they change much.
-    """
-    return last_time(system, mode, options)[0]
-
-
 def last_time(
     system: str, mode: str, options: Sequence[str] = ()
 ) -> tuple[Taken, Collection[tuple[str, str]]]:
-    """Return what :func:`seconds_last_time` does, and in which of it most launches were disturbed.
+    """Return what each case took with each stack in the newest run of a mode that measured it.
 
-    Those took longer than they need, or there were more of them.
+    It counts only with the same settings as the ``options`` for ReFrame give: they change much.
+    Behind it: in which most launches were disturbed. Those took longer than they need, or there
+    were more of them.
     """
     taken_s: dict[tuple[str, str], Mapping[Place, Sequence[float]]] = {}
     disturbed: dict[tuple[str, str], float] = {}

@@ -11,7 +11,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clustergate.benchmarks.registry import descriptor_of, every_metric, not_loaded
@@ -145,9 +145,10 @@ def origin_of(provenance: Mapping[str, Any], path: Sequence[str]) -> str:
     return ", ".join([*parts, *filter(None, [stated.get("remark"), blessed])])
 
 
-def closest(prefixes: Iterable[str], path: Sequence[str]) -> str | None:
+def closest(prefixes: Container[str], path: Sequence[str]) -> str | None:
     """Return the longest of some paths that leads to a reference, None when none does."""
-    return max((prefix for prefix in prefixes if _covers(prefix, path)), key=len, default=None)
+    paths = ("/".join(path[:end]) for end in range(len(path), 0, -1))
+    return next((one for one in paths if one in prefixes), None)
 
 
 def _path(prefix: str, name: str) -> tuple[str, ...]:
@@ -252,7 +253,7 @@ def _own(
             of_runs = speaking and path[-1] in figures_of(statistics[speaking])
             widest = PERCENT if of_runs else WIDEST_TOLERANCE
             complaint = _entry_complaint(path[-1], value, widest)
-            if not any(_covers(prefix, path) for prefix in provenance):
+            if closest(provenance, path) is None:
                 yield path, NO_PROVENANCE(at=place)
         if complaint:
             yield path, complaint.at(place)

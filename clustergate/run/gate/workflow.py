@@ -35,12 +35,7 @@ from clustergate.core.texts import ProgressLine, clock, duration
 from clustergate.judge import coverage
 from clustergate.judge.assembly import compared
 from clustergate.judge.history.listing import GATE
-from clustergate.judge.history.stored_runs import (
-    TRIAL,
-    doubted_runs,
-    left_out,
-    seconds_last_time,
-)
+from clustergate.judge.history.stored_runs import TRIAL, doubted_runs, last_time, left_out
 from clustergate.judge.judging import COMPARED
 from clustergate.judge.promises import foreseen
 from clustergate.judge.references.lookup import References, references_of
@@ -270,7 +265,7 @@ def prepare(request: GateRequest, run_id: str, started: datetime.datetime) -> Ga
     chosen = modes.reframe_options(modes.mode_named(MAINTENANCE))
     require_options(request.chosen.path, site, chosen, request.options)
     # Whether it opened or not: only how long it took counts here.
-    took_before = seconds_last_time(site.name, MAINTENANCE, request.options)
+    took_before, _ = last_time(site.name, MAINTENANCE, request.options)
     stacks = [one.name for one in site.stacks_named(request.stacks)]
     builds, golden_s, notes = builds_of(site, stacks)
     known = references_of(site.name)
