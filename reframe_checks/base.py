@@ -190,7 +190,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
 
     def nodes_on(self, partition: Partition) -> int:
         """Return on how many nodes of a partition a case is, all that its mode uses at most."""
-        used = modes.used_shape(self.mode, type(self).__name__, partition.shape)
+        used = modes.used_shape(self.mode, type(self).__name__, partition)
         if not self.ranks:
             return used.nodes
         return used.nodes_for(int(self.ranks), self.placement, max(self.cores_per_rank, 1))
@@ -227,7 +227,7 @@ class MpiBenchmark(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def find_program(self) -> None:
         """Look the program up in the stack's manifest, or say why there is none."""
-        self.asked_mode = modes.mode_named(self.mode)
+        self.asked_mode = modes.mode_named(self.mode, partition_of(self).checks)
         self.effort = modes.effort_of(self.asked_mode, self.descriptor)
         if self.time_limit is None:
             self.time_limit = self.asked_mode.time_limit

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -763,13 +763,6 @@ def site_with(
     return Site.of(sites.configuration([system], stacks, checks or {}))
 
 
-@pytest.fixture
-def own_choice() -> Iterator[None]:
-    yield
-    site_with({}, {})
-
-
-@pytest.mark.usefixtures("own_choice")
 def test_what_a_site_adds_must_be_judged_once_it_has_references() -> None:
     """References of before the site chose it are no reason to stay shut."""
     added = {"maintenance": ["HplCheck", "HpccCheck", "ImbMpi1Check", "HpcgCheck"]}
@@ -784,7 +777,6 @@ def test_what_a_site_adds_must_be_judged_once_it_has_references() -> None:
     assert after.notes == []
 
 
-@pytest.mark.usefixtures("own_choice")
 def test_what_a_site_leaves_out_is_told_and_a_gate_never_opens_by_nothing() -> None:
     site = site_with({}, {}, checks={"maintenance": ["HpcgCheck"]})
     contract = contract_of(site, [], None, {}, referenced={"HplCheck"})

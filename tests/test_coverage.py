@@ -180,11 +180,12 @@ def test_layouts_between_the_ends_are_not_missed() -> None:
         if nodes.holds(count, how)
     }
     references = known(every, imb.check, "PingPong.latency_us: [1.0, null, 0.1, us]")
+    whole = described("alpha:node", nodes)
     cases = [
         dataclasses.replace(ran(ranks=count, placement=how, mode="maintenance"), check=imb.check)
-        for count, how in modes.sweep(used_shape("maintenance", imb.check, nodes), [nodes])
+        for count, how in modes.sweep(used_shape("maintenance", imb.check, whole), [nodes])
     ]
-    of = references, MAINTENANCE, [described("alpha:node", nodes)]
+    of = references, MAINTENANCE, [whole]
     assert len(cases) < len(every)
     assert not_as_foreseen([imb], cases, *of) == ([], [])
     # What is at an end is missed, and all of HPL is on all cores.

@@ -135,14 +135,15 @@ def test_smoke_runs_on_one_node_of_each_partition():
     found = expected(mode_named("smoke").checks, Shape(6, 80), Shape(12, 20), mode="smoke")
     assert swept(found) == [(count, "packed") for count in ("2", "4", "6")]
     assert [n for n, _ in swept(found, "x:b")] == ["2", "4", "8", "12"]
+    whole = described("x:a", Shape(6, 80))
     for check in every_check():
-        assert used_shape("smoke", check, Shape(6, 80)) == Shape(6, 1, placed=("packed",))
+        assert used_shape("smoke", check, whole) == Shape(6, 1, placed=("packed",))
         ends = check in mode_named("maintenance").checks
-        assert used_shape("maintenance", check, Shape(6, 80)) == Shape(6, 80, ends=ends)
+        assert used_shape("maintenance", check, whole) == Shape(6, 80, ends=ends)
     # Counts that somebody names are of all nodes; so is a comparison of two stacks.
     found = expected(["ImbMpi1Check"], Shape(6, 80), named="64", mode="smoke")
     assert swept(found) == [("64", "packed"), ("64", "one-per-node")]
-    assert used_shape("smoke", "AbImbCheck", Shape(6, 80)).nodes == 80
+    assert used_shape("smoke", "AbImbCheck", whole).nodes == 80
 
 
 def test_one_node_runs_those_of_the_stated_counts_that_fit_on_it():
@@ -154,7 +155,8 @@ def test_one_node_runs_those_of_the_stated_counts_that_fit_on_it():
 
 @pytest.mark.parametrize("mode", MODES.values(), ids=lambda mode: mode.name)
 def test_the_table_says_the_nodes_that_a_mode_uses(mode: Mode):
-    used = {used_shape(mode.name, check, Shape(6, 80)).nodes for check in mode.checks}
+    whole = described("x:a", Shape(6, 80))
+    used = {used_shape(mode.name, check, whole).nodes for check in mode.checks}
     assert used == {"one of each partition": {1}, "all of each partition": {80}}[mode.nodes]
 
 
@@ -191,7 +193,7 @@ def test_what_tells_cases_apart_is_read_from_reframes_name():
 
 
 def test_each_mode_is_a_reframe_mode_that_selects_by_tag():
-    names: dict[object, Any] = {mode["name"]: mode["options"] for mode in reframe_modes()}
+    names: dict[object, Any] = {mode["name"]: mode["options"] for mode in reframe_modes({})}
     assert set(names) == {*every_mode(), "screen"}
     assert names["screen"] == ["--tag=^screen$", "--setvar=mode=screen", FREE_NODES]
     assert "--setvar=mode=maintenance" in names["maintenance"]
@@ -412,18 +414,21 @@ def test_a_site_config_chooses_what_a_mode_runs() -> None:
         ],
     }
     chosen = {"maintenance": ["HplCheck", "OsuPt2PtCheck"]}
-    smoke = mode_named("smoke").checks
-    try:
-        configured = configuration([system], [stack("mpich")], chosen)
-        assert mode_named("maintenance").checks == ("HplCheck", "OsuPt2PtCheck")
-        options = {mode["name"]: mode["options"] for mode in configured["modes"]}
-        assert options["maintenance"][:2] == [r"--name=^HplCheck\b", r"--name=^OsuPt2PtCheck\b"]
-        assert mode_named("smoke").checks == smoke
-        (part,) = Site.of(configured).partitions
-        found = expected_cases(["Stream5Check"], [part], mode_named("maintenance"))
-        assert [dict(case.parameters)["process_count"] for case in found] == ["1", "2"]
-        with pytest.raises(SiteError, match=r"checks.maintenance.*Osu"):
-            configuration([system], [stack("mpich")], {"maintenance": ["OsuCheck"]})
-    finally:
-        configuration([system], [stack("mpich")])
-    assert mode_named("maintenance").checks == smoke
+    configured = configuration([system], [stack("mpich")], chosen)
+    # Of another site config of the same process.
+    assert Site.of(configuration([system], [stack("mpich")])).checks == {}
+    site = Site.of(configured)
+    mode = mode_named("maintenance", site.checks)
+    assert mode.checks == ("HplCheck", "OsuPt2PtCheck")
+    options = {mode["name"]: mode["options"] for mode in configured["modes"]}
+    assert options["maintenance"][:2] == [r"--name=^HplCheck\b", r"--name=^OsuPt2PtCheck\b"]
+    assert mode_named("smoke", site.checks).checks == mode.own_checks
+    (part,) = site.partitions
+    # What the site chose is measured at the ends of the series, as the mode's own is.
+    ends = {one for one in mode.own_checks if used_shape("maintenance", one, part).ends}
+    assert ends == {"HplCheck"}
+    assert used_shape("maintenance", "OsuPt2PtCheck", part).ends
+    found = expected_cases(["Stream5Check"], [part], mode)
+    assert [dict(case.parameters)["process_count"] for case in found] == ["1", "2"]
+    with pytest.raises(SiteError, match=r"checks.maintenance.*Osu"):
+        configuration([system], [stack("mpich")], {"maintenance": ["OsuCheck"]})

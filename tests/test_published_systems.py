@@ -129,7 +129,7 @@ def layouts_of_full_run(partition: Partition) -> set[tuple[str, str]]:
     paper = partition.mode.removeprefix("published-")
     for part in parts_of(load_paper(paper), shape, full=True):
         for check in part.checks or mode.only:
-            used = modes.used_shape(mode.name, check, shape)
+            used = modes.used_shape(mode.name, check, partition)
             ranks = part.settings.get(f"{check}.ranks", used.cores_per_node * used.nodes)
             if every_check()[check].sweep is Sweep.LAYOUTS:
                 swept = modes.sweep(used, [shape])

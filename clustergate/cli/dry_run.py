@@ -91,7 +91,7 @@ def dry_run(site: Path, mode: modes.Mode) -> int:
     described = sites.load(site)
     references_of(described.name)
     if own := described.partitions[0].mode:
-        mode = modes.mode_named(own)
+        mode = modes.mode_named(own, described.checks)
     checks = mode.checks if own else [*every_check(), modes.SCREEN_CHECK]
     expected = modes.expected_cases(checks, described.partitions, mode)
     options = modes.reframe_options(mode, checks)

@@ -23,7 +23,7 @@ DESCRIPTION = "List what there is; `clustergate show RUN` has the details of a r
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "what", "what to list", choices=[*_LISTS])
-    option(parser, "--site NAME", "of stacks: of this site config")
+    option(parser, "--site NAME", "of stacks and checks: of this site config")
     option(parser, "--all", "of systems: those used by name alone, too, as --json does")
     option(parser, "--json", "print a JSON array")
 
@@ -139,13 +139,20 @@ def _modes(arguments: argparse.Namespace) -> Rows:
 
 def _checks(arguments: argparse.Namespace) -> Rows:
     from clustergate.benchmarks.registry import every_check
-    from clustergate.sites.modes import every_mode
+    from clustergate.core.model import ClustergateError
+    from clustergate.sites import choice, configs
+    from clustergate.sites.modes import every_mode, mode_named
 
+    try:
+        chosen = configs.load(choice.choose(arguments.site).path).checks
+    except ClustergateError:
+        chosen = {}
+    modes = [mode_named(name, chosen) for name in every_mode()]
     return [
         {
             "check": one.name,
             "measures": one.description,
-            "modes": [mode.name for mode in every_mode().values() if one.name in mode.checks],
+            "modes": [mode.name for mode in modes if one.name in mode.checks],
         }
         for one in every_check().values()
     ]

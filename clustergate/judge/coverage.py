@@ -121,7 +121,7 @@ def not_as_foreseen(
         ran = [conditions for conditions in _laid_out(mine) if "mode" in conditions]
         layouts = known.unmet_layouts(check, partition, stack, ran, mode.name)
         shape = by_name[partition].shape
-        used = used_shape(mode.name, check, shape)
+        used = used_shape(mode.name, check, by_name[partition])
         usual = _usual(check, used, [one.shape for one in partitions])
         if used.ends and usual:
             layouts = [x for x in layouts if not _holds(used, x) or _placed(x) in usual]
@@ -185,7 +185,7 @@ def _smaller(
         where = (case.check, case.partition, case.stack)
         foreseen = known.matrix_order_of(*where, case.conditions)
         effort = effort_of(mode, benchmark_of(case.check))
-        nodes = used_shape(mode.name, case.check, partition.shape).nodes
+        nodes = used_shape(mode.name, case.check, partition).nodes
         held = math.isqrt(int(effort.memory_fraction * partition.memory_bytes_per_node * nodes / 8))
         if foreseen is None or solved >= _SMALLER * foreseen or held >= foreseen:
             continue

@@ -35,7 +35,7 @@ from clustergate.judge.references.expectations import Expect
 from clustergate.judge.references.lookup import Keys, References, effort_key, layout_key, matches
 from clustergate.judge.references.validation import mode_of
 from clustergate.sites.description import Partition
-from clustergate.sites.modes import Mode, effort_of, every_mode
+from clustergate.sites.modes import Mode, effort_of, every_mode, mode_named
 
 _STANDINGS = {
     Verdict.PASS: Standing.MET,
@@ -99,9 +99,9 @@ def impossible(one: Expect, stacks: Collection[str]) -> Reason | None:
     return None
 
 
-def _for_operators() -> list[Mode]:
-    """Return the modes that repeat no published study."""
-    return [one for one in every_mode().values() if not one.as_published]
+def _for_operators(mode: Mode) -> list[Mode]:
+    """Return the modes that repeat no published study, of the site of one that ran."""
+    return [mode_named(x, mode.chosen) for x, one in every_mode().items() if not one.as_published]
 
 
 def is_measured(meaning: Meaning, mode: Mode) -> bool:
@@ -122,7 +122,7 @@ def elsewhere(one: Expect, mode: Mode) -> Reason | None:
     if one.meaning is None or (one.is_of_mode(mode.name) and is_measured(one.meaning, mode)):
         return None
     named = map(str, one.only.get("modes", ()))
-    own = [every_mode()[x] for x in named] or _for_operators()
+    own = [mode_named(x, mode.chosen) for x in named] or _for_operators(mode)
     if modes := [x.name for x in own if is_measured(one.meaning, x)]:
         return _of_another(one, "mode", modes)
     if not one.meaning.options:
@@ -281,8 +281,10 @@ def never_compared(known: References, partitions: Sequence[Partition]) -> dict[K
     ``partitions`` are all of the site. Those of a published study are of figures that it derives.
     """
     whys: dict[Keys, Reason] = {}
+    chosen = partitions[0].checks if partitions else {}
     for keys in known.by_hand:
-        mode = every_mode().get(mode_of(keys[4]))
+        name = mode_of(keys[4])
+        mode = mode_named(name, chosen) if name in every_mode() else None
         if not (mode and mode.as_published) and (why := _never(keys, mode, partitions)):
             whys[keys] = _uncompared(known, [keys], why)
     return whys
@@ -308,7 +310,7 @@ def _never(keys: Keys, mode: Mode | None, partitions: Sequence[Partition]) -> st
         return f"no settings of {check} measure it{question}" if known and known.rows else ""
     if mode is None or effort != mode.name or is_measured(meaning, mode):
         return ""
-    others = [x.name for x in _for_operators() if is_measured(meaning, x)]
+    others = [x.name for x in _for_operators(mode) if is_measured(meaning, x)]
     instead = (
         f"unlike {listed(others)}"
         if others

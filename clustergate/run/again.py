@@ -225,7 +225,7 @@ def _elsewhere(
     mode, counts = prepared.request.mode.name, prepared.request.process_counts
     for partition in prepared.partitions:
         checks = {one.check for one in wanted.values() if one.partition == partition.fullname}
-        shapes = [used_shape(mode, check, partition.shape, counts) for check in checks]
+        shapes = [used_shape(mode, check, partition, counts) for check in checks]
         if any(shape.nodes > 1 for shape in shapes):
             return []
         if checks and partition.shape.nodes <= len(were):

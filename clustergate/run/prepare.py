@@ -122,6 +122,7 @@ def prepare(
     """
     begun = time.monotonic()
     site = sites.load(request.site)
+    request = replace(request, mode=modes.mode_named(request.mode.name, site.checks))
     require_partitions(request.options, site)
     stacks = site.stacks_named(request.stacks)
     wanted = [stack.request for stack in stacks]

@@ -34,7 +34,7 @@ from clustergate.run.request import Request
 from clustergate.sites import choice, exclusions
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition, Site, Stack
-from clustergate.sites.modes import Mode, expected_cases
+from clustergate.sites.modes import Mode, expected_cases, mode_named
 from clustergate.sites.schedulers import scheduler_of
 from clustergate.sites.schedulers.scheduler import DEFAULT, SECONDS, Queue, Queues, Scheduler
 from clustergate.stacks import PROVIDERS, lacking, lacks
@@ -674,6 +674,7 @@ def _of_site(named: str | None, state: Path, mode: Mode | None) -> Iterator[Find
     yield from _tried("states", partial(_look_at_states, site))
     yield from itertools.chain.from_iterable(of_stacks)
     judged_by = cache(partial(references_of, site.name))
+    mode = mode and mode_named(mode.name, site.checks)
     planned = expected_cases(mode.checks, site.partitions, mode) if mode else []
     stacks = [stack.name for stack in site.stacks]
     of = (planned, mode.name if mode else "", stacks, site.partitions)

@@ -123,7 +123,7 @@ def nodes_of(mode: Mode, case: CaseId, partition: Partition | None) -> int:
     """Return on how many nodes a case runs; all that the mode uses where no count is swept."""
     if partition is None:
         return 1
-    used = used_shape(mode.name, case.check, partition.shape)
+    used = used_shape(mode.name, case.check, partition)
     asked = dict(case.parameters)
     if PROCESS_COUNT not in asked:
         return used.nodes

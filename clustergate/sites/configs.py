@@ -38,7 +38,7 @@ from clustergate.sites.description import (
     settable,
 )
 from clustergate.sites.description import SiteError as SiteError
-from clustergate.sites.modes import choose_checks, reframe_modes
+from clustergate.sites.modes import checks_named, reframe_modes
 from clustergate.sites.schedulers import scheduler_of
 from clustergate.sites.schema import merge_other_tests, require_valid
 from clustergate.sites.shape import Shape
@@ -191,7 +191,7 @@ def _stated(system: Any) -> Any:
 
 def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
     require_valid(said)
-    choose_checks(said["checks"])
+    chosen = {mode: checks_named(checks) for mode, checks in said["checks"].items()}
     # What the checks would only stumble over when ReFrame loads them.
     Shape(1, 1).rank_counts(os.environ.get("CLUSTERGATE_PROCESS_COUNTS", ""))
     state = state_dir()
@@ -208,6 +208,8 @@ def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
             if not is_batch and _has_stacks(partition, said["environments"]):
                 # ReFrame's eight at once would share the cores of this node.
                 partition.setdefault("max_jobs", 1)
+            if chosen:
+                partition["extras"] = {**partition["extras"], "checks": chosen}
             at = f"systems[{number}].partitions[{index}]"
             partitions.append(merge_other_tests(exclusions.exclude_nodes(partition, nodes, at)))
         if named and exclusions.nodes_left_out() and not any(one["environs"] for one in partitions):
@@ -229,7 +231,7 @@ def _completed(said: Mapping[str, Any]) -> dict[str, Any]:
             merge_other_tests(with_library(one, state) if _reframe_reads() else one)
             for one in said["environments"]
         ],
-        "modes": reframe_modes(),
+        "modes": reframe_modes(chosen),
         "general": [
             {
                 "check_search_path": check_paths(),

@@ -39,8 +39,8 @@ class Partition:
 
     Those fields that say what they are are its extras, ``reframe`` further keys of ReFrame's
     (``max_jobs``, ``env_vars``, ``modules`` …). ``environs`` names the stacks, by default all.
-    ``system`` and ``excluded_nodes``, those that the hostfile or this run leaves out, are known
-    once it is loaded.
+    ``system``, ``excluded_nodes`` (those that the hostfile or this run leaves out) and the
+    ``checks`` that the site config chose, by mode, are known once it is loaded.
     """
 
     name: str
@@ -130,6 +130,7 @@ class Partition:
     reframe: Mapping[str, Any] = field(default_factory=dict)
     system: str = ""
     excluded_nodes: int = 0
+    checks: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, declared: Mapping[str, Any], system: str = "") -> Partition:
@@ -144,7 +145,7 @@ class Partition:
         return cls(
             **{key: keys.pop(key) for key in _KEYS if key in keys},
             **stated,
-            excluded_nodes=extras.get("excluded_nodes", 0),
+            **{name: extras[name] for name in ("excluded_nodes", "checks") if name in extras},
             reframe=keys,
             system=system,
         )
@@ -288,6 +289,11 @@ class Site:
             partitions=[replace(p, environs=_in_order(stacks, p.stacks)) for p in parts],
             stacks=stacks,
         )
+
+    @property
+    def checks(self) -> Mapping[str, Sequence[str]]:
+        """The checks that the site config chose, by mode, where it is not the modes' own choice."""
+        return self.partitions[0].checks if self.partitions else {}
 
     def stacks_named(self, names: Sequence[str]) -> list[Stack]:
         """Return the named stacks, all of them where none is named.

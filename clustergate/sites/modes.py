@@ -49,7 +49,8 @@ class Mode:
     partition, unless process counts are named or ranks set by hand; True stands for all.
     ``time_limit`` is that of one job, in ReFrame's form; ``duration`` says how long all take,
     ``minutes`` at most where that is known of any machine. Its own checks sweep over the ``ends``
-    of :class:`~clustergate.sites.shape.Shape` alone. A mode that repeats a study is
+    of :class:`~clustergate.sites.shape.Shape` alone. What a site config ``chosen`` for modes, by
+    their names, are the checks of these instead. A mode that repeats a study is
     ``as_published``: nothing is tuned, and it runs as large as the machine allows. What is
     ``derived`` of the samples of a check, launch by launch, are figures of its cases; an entry
     point of ``clustergate.metrics`` has their metrics.
@@ -65,6 +66,7 @@ class Mode:
     only: tuple[str, ...] = ()
     on_one_node: bool | frozenset[str] = False
     ends: bool = False
+    chosen: Mapping[str, Sequence[str]] = field(default_factory=dict)
     efforts: Mapping[str, Effort] = field(default_factory=dict)
     as_published: bool = False
     derived: Mapping[str, Derive] = field(default_factory=dict)
@@ -72,7 +74,7 @@ class Mode:
     @property
     def checks(self) -> tuple[str, ...]:
         """Those that the site config chose, else its own."""
-        return _CHOSEN.get(self.name) or self.own_checks
+        return tuple(self.chosen.get(self.name, ())) or self.own_checks
 
     @property
     def own_checks(self) -> tuple[str, ...]:
@@ -97,16 +99,6 @@ class Mode:
         if isinstance(self.on_one_node, bool):
             return self.on_one_node and check in every_check()
         return check in self.on_one_node
-
-
-# By mode, as the site config that was loaded last says it.
-_CHOSEN: dict[str, tuple[str, ...]] = {}
-
-
-def choose_checks(by_mode: Mapping[str, Sequence[str]]) -> None:
-    """Let modes run the checks that a site config chooses for them, the others their own."""
-    _CHOSEN.clear()
-    _CHOSEN.update({mode: checks_named(checks) for mode, checks in by_mode.items()})
 
 
 MODES: Mapping[str, Mode] = {
@@ -229,15 +221,18 @@ SCREEN_OPTIONS = [
 ]
 
 
-def mode_named(name: str) -> Mode:
+def mode_named(name: str, chosen: Mapping[str, Sequence[str]] = MappingProxyType({})) -> Mode:
     """Return a mode; raises :class:`ClustergateError` that lists the known ones.
 
-    Of one that the suite's own extra adds it says how to install that.
+    ``chosen`` are the checks that a site config chose, by mode
+    (:attr:`~clustergate.sites.description.Site.checks`). Of one that the suite's own extra adds it
+    says how to install that.
     """
     if name.startswith(OF_EXTRA) and not any(one.startswith(OF_EXTRA) for one in every_mode()):
         raise ClustergateError(COMMAND_EXTRA(kind="mode", name=name))
     _must_be_known("mode", name, every_mode())
-    return every_mode()[name]
+    mode = every_mode()[name]
+    return replace(mode, chosen=chosen) if chosen else mode
 
 
 def effort_of(mode: Mode, benchmark: Benchmark) -> Effort:
@@ -269,30 +264,30 @@ def checks_named(names: Iterable[str]) -> tuple[str, ...]:
 
 def reframe_options(mode: Mode, checks: Sequence[str] = ()) -> list[str]:
     """Return the options that make ReFrame run a mode, or some checks with its effort."""
-    chosen = checks or _CHOSEN.get(mode.name) or mode.only
+    chosen = checks or mode.chosen.get(mode.name) or mode.only
     wanted = [rf"--name=^{name}\b" for name in chosen]
     wanted = wanted or [f"--tag=^{BENCHMARK_TAG}$"]
     return [*wanted, f"--setvar=mode={mode.name}"]
 
 
-def reframe_modes() -> list[dict[str, object]]:
-    """Return the modes in the form of ReFrame's configuration."""
-    options = {mode.name: reframe_options(mode) for mode in every_mode().values()}
+def reframe_modes(chosen: Mapping[str, Sequence[str]]) -> list[dict[str, object]]:
+    """Return the modes in the form of ReFrame's configuration, with what a site config chose."""
+    options = {name: reframe_options(mode_named(name, chosen)) for name in every_mode()}
     options[SCREEN] = SCREEN_OPTIONS
     return [{"name": name, "options": words} for name, words in options.items()]
 
 
-def used_shape(mode: str, check: str, partition: Shape, named: str = "") -> Shape:
+def used_shape(mode: str, check: str, partition: Partition, named: str = "") -> Shape:
     """Return how much of a partition a check uses in a mode, where ``named`` names no counts.
 
     What is no mode for operators uses all of it.
     """
-    known = every_mode().get(mode)
-    if known is None or named:
-        return partition
+    if mode not in every_mode() or named:
+        return partition.shape
+    known = mode_named(mode, partition.checks)
     if known.is_on_one_node(check):
-        return partition.one_node
-    return replace(partition, ends=known.ends and check in known.checks)
+        return partition.shape.one_node
+    return replace(partition.shape, ends=known.ends and check in known.checks)
 
 
 # The names of the parameters of ReFrame's tests by which the cases of a check are told apart.
@@ -358,7 +353,7 @@ def expected_cases(
         CaseId(check, partition.fullname, stack, tuple(sorted([*parameters, *variant])))
         for partition in partitions
         for check in checks
-        for used in [used_shape(mode.name, check, partition.shape, named_counts)]
+        for used in [used_shape(mode.name, check, partition, named_counts)]
         for parameters in _parameters(check, used, shapes, named_counts)
         for variant in _variants(check, sweeps)
         for stack in partition.stacks

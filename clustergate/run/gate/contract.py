@@ -442,7 +442,7 @@ def contract_of(
     golden builds, which take ``golden_s`` at most. Raises :class:`ClustergateError` where nothing
     of it must be judged.
     """
-    mode = modes.mode_named(MAINTENANCE)
+    mode = modes.mode_named(MAINTENANCE, site.checks)
     checks = mode.checks
     waived = {(check, s.name): why for s in site.stacks for check, why in s.waivers.items()}
     judged = [one for one in site.partitions if not one.waived]

@@ -262,7 +262,7 @@ def prepare(request: GateRequest, run_id: str, started: datetime.datetime) -> Ga
     site = request.site
     by_hand, excluded = exclusions.nodes_out(site.name)
     unfit = _unfit(request, by_hand)
-    chosen = modes.reframe_options(modes.mode_named(MAINTENANCE))
+    chosen = modes.reframe_options(modes.mode_named(MAINTENANCE, site.checks))
     require_options(request.chosen.path, site, chosen, request.options)
     # Whether it opened or not: only how long it took counts here.
     took_before, _ = last_time(site.name, MAINTENANCE, request.options)
@@ -362,7 +362,7 @@ def _announce(gate: Gate, nodes: Sequence[Reason], begins: datetime.datetime, sa
         say(note)
     for why in (
         *reasons_of(contract.judged_by(())),
-        *coverage.lacking(known, modes.mode_named(MAINTENANCE), gate.site.partitions, ()),
+        *coverage.lacking(known, _mode_of(gate), gate.site.partitions, ()),
         *(one for one in nodes if one.code not in NO_ANSWERS),
     ):
         say(f"the gate will not open, whatever the results: {why}")
@@ -516,9 +516,13 @@ def _against_before(
     return compare_with(before, gate.run_id, held, asked=named is not None)
 
 
+def _mode_of(gate: Gate) -> modes.Mode:
+    return modes.mode_named(MAINTENANCE, gate.site.checks)
+
+
 def _lost(gate: Gate, cases: Sequence[Case]) -> list[Evidence]:
     """Return what references foresee and nothing yields, and what the site config has no more."""
-    mode, partitions = modes.mode_named(MAINTENANCE), gate.site.partitions
+    mode, partitions = _mode_of(gate), gate.site.partitions
     lost = coverage.lacking(gate.references, mode, partitions, cases)
     evidence = [Evidence("references", Verdict.INCONCLUSIVE, (why,)) for why in lost]
     waived = {(check, one.name) for one in gate.site.stacks for check in one.waivers}
