@@ -15,6 +15,7 @@ from clustergate.benchmarks.hpcg.problem import (
 )
 from clustergate.core.model import Sample
 from reframe_checks.application import Application
+from reframe_checks.contenders import TwoContenders
 from reframe_checks.declaration import check
 from reframe_checks.system import partition_of
 
@@ -65,3 +66,12 @@ class HpcgCheck(Application):
             f"not an official rating of HPCG: {shortest:.0f} s and {self.filled:.0%} of the "
             f"memory, where {OFFICIAL_S} s and {OFFICIAL_SHARE:.0%} are the least"
         ]
+
+
+@check("AbHpcgCheck")
+class AbHpcgCheck(TwoContenders, HpcgCheck):
+    """HPCG of A against that of B: blocks of the same size."""
+
+    def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
+        """Return nothing: no rating is published."""
+        return ()

@@ -16,6 +16,7 @@ from clustergate.benchmarks.hpl.sizing import SizingError
 from clustergate.core.model import Row, Sample
 from clustergate.core.reasons import Words
 from clustergate.machine import power
+from reframe_checks.contenders import TwoContenders
 from reframe_checks.declaration import check
 from reframe_checks.linpack import LinpackBenchmark
 from reframe_checks.system import partition_of
@@ -102,3 +103,19 @@ class HplCheck(LinpackBenchmark):
         times = sizing.times_remarks(samples, self.expected_gflops())
         told = [one for one in remarks if one and not self.file]
         return [which, *odd, *unpowered, *super().notes(samples), *told, *times]
+
+
+@check("AbHplCheck")
+class AbHplCheck(TwoContenders, HplCheck):
+    """HPL of A against that of B: the same problem, as both run it by default."""
+
+    as_site_says = False
+    #: What a launch takes, at the rate that the suite expects, in seconds.
+    launch_seconds = variable(float, value=3.0, loggable=True)
+
+    def asked(self) -> sizing.HplInput:
+        return self.problem(self.launch_seconds, 0.5)
+
+    def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
+        """Return nothing: what differs is said by the comparison."""
+        return ()

@@ -2,20 +2,27 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import reframe.utility.typecheck as typ
 from reframe.core.builtins import variable
 
 from clustergate.benchmarks.imb import command as imb_command
+from clustergate.benchmarks.imb.blocks import merge_blocks, read_blocks
 from clustergate.benchmarks.imb.command import (
     BY_DEFAULT,
     MPI1_BENCHMARKS,
     OF_TWO_RANKS,
     SIZES_FILE,
     ImbSettings,
+    blocks_of,
+    in_blocks,
 )
 from clustergate.benchmarks.imb.plan import ImbExpectation
+from clustergate.core.model import Row
+from clustergate.core.reasons import Reason
 from reframe_checks.base import MpiBenchmark
+from reframe_checks.contenders import TwoContenders
 from reframe_checks.declaration import check
 from reframe_checks.system import partition_of
 
@@ -171,3 +178,47 @@ class ImbMtCheck(ImbBenchmark):
             repetitions=settings.repetitions,
             threads=self.cores_per_rank,
         )
+
+
+@check("AbImbCheck")
+class AbImbCheck(TwoContenders, ImbBenchmark):
+    """IMB-MPI1 of A against that of B."""
+
+    program = "IMB-MPI1"
+    benchmarks = ["PingPong", "Sendrecv", "Bcast", "Allgather", "Allreduce", "Alltoall", "Barrier"]
+    #: Message sizes in bytes; empty for every power of two up to ``largest_bytes``.
+    sizes = variable(typ.List[int], value=[])
+    largest_bytes = 1 << 22
+
+    def wanted(self) -> Sequence[str]:
+        """Return the benchmarks, without those that a launch left out as decided."""
+        return [name for name in self.benchmarks if name not in self.without]
+
+    def parts(self) -> Sequence[str]:
+        return list(self.benchmarks)
+
+    def settings(self) -> ImbSettings:
+        """Return what to ask of IMB: many short launches tell more than a few long ones.
+
+        So do many short blocks in a launch.
+        """
+        asked = dataclasses.replace(
+            super().settings(),
+            sizes=tuple(self.sizes),
+            repetitions=1000,
+            volume_mb=8,
+            seconds=self.time or 1.0,
+        )
+        return in_blocks(asked)
+
+    def details(self) -> dict[str, Any]:
+        """Tell figures of blocks apart from the means of whole launches, as they once were."""
+        return {**super().details(), "blocks": blocks_of(self.settings())}
+
+    def reader(self) -> Any:
+        return read_blocks
+
+    def prove_launch(self, *what: Any, **of: Any) -> tuple[list[Reason], list[Row]]:
+        """Return one row for each figure; all blocks of it prove the launch."""
+        complaints, rows = super().prove_launch(*what, **of)
+        return complaints, list(merge_blocks(rows))

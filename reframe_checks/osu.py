@@ -6,6 +6,7 @@ from reframe.core.builtins import run_after, variable
 
 from clustergate.benchmarks.osu.output import WITHOUT_SIZES, OsuExpectation
 from reframe_checks.base import MpiBenchmark
+from reframe_checks.contenders import TwoContenders
 from reframe_checks.declaration import check
 
 
@@ -68,3 +69,8 @@ class OsuMultiPairCheck(OsuBenchmark):
 @check("OsuCollectiveCheck")
 class OsuCollectiveCheck(OsuBenchmark):
     """OSU Micro-Benchmarks of collective calls."""
+
+
+@check("AbOsuCheck")
+class AbOsuCheck(TwoContenders, OsuPt2PtCheck):
+    """OSU between two processes of A against B."""

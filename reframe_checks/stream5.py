@@ -9,6 +9,7 @@ from clustergate.benchmarks.stream5 import stream5_elements
 from clustergate.benchmarks.stream5.build import SIZES, program_of
 from clustergate.benchmarks.stream5.output import Stream5Expectation
 from reframe_checks.base import MpiBenchmark
+from reframe_checks.contenders import TwoContenders
 from reframe_checks.declaration import check
 from reframe_checks.system import partition_of
 
@@ -40,3 +41,8 @@ class Stream5Check(MpiBenchmark):
     def expectation(self) -> Stream5Expectation:
         """Return what STREAM's text must hold."""
         return Stream5Expectation(self.ranks, self.cores_per_rank, self.length)
+
+
+@check("AbStream5Check")
+class AbStream5Check(TwoContenders, Stream5Check):
+    """STREAM 5.10 of A against that of B, as each MPI library lets its threads be bound."""

@@ -221,7 +221,7 @@ def test_a_mode_of_its_own_is_added(python: Path) -> None:
         "ring = mode_named('ring')\n"
         "both = [effort_of(ring, every()[name]) for name in ('token_ring', 'imb')]\n"
         "print(ring.checks, *(effort.budget.at_least for effort in both))\n"
-        "print([one['options'] for one in reframe_modes() if one['name'] == 'ring'])\n"
+        "print([one['options'] for one in reframe_modes({}) if one['name'] == 'ring'])\n"
     )
     ended = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True)
     checks, options = ended.stdout.splitlines()

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from clustergate.benchmarks.registry import every_benchmark
 from clustergate.core.model import Row
 from clustergate.core.paths import checkout
 from clustergate.sites import configs as sites
 from clustergate.sites.description import EXTRAS
-from tools.attack.captures import captures
+from tools.attack.captures import DATA, captures
 from tools.attack.entries import ENTRIES
 from tools.attack.mutations import ATTACKS, Attack, Kind
 from tools.attack.records import damaged, told_lies
@@ -49,8 +50,8 @@ def test_the_records_of_the_ranks_are_attacked() -> None:
 
 def test_every_family_of_outputs_is_attacked() -> None:
     results, others = captures()
-    families = {"hpl", "hpcc", "hpcg", "imb", "osu", "npb", "lammps", "hpccg", "mpi-kernels"}
-    families |= {"peaks", "stream5"}
+    folders = {path.parent.relative_to(DATA).parts[0] for path in DATA.rglob("*.txt")}
+    families = (folders & {*every_benchmark()}) | {"mpi-kernels", "peaks"}
     assert {capture.family for capture in results} == families
     assert len(results) > 60
     assert len(others) > 15

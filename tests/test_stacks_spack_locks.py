@@ -11,11 +11,12 @@ from typing import ClassVar
 import archspec.cpu
 import pytest
 
+from clustergate.benchmarks.registry import builds_on_request
 from clustergate.core.files.marked_yaml import read_document
 from clustergate.core.model import ClustergateError
 from clustergate.stacks.builder import SetUp
 from clustergate.stacks.lacking import Lack, LackError
-from clustergate.stacks.manifest import Manifest, write_manifest
+from clustergate.stacks.manifest import Blas, Manifest, Program, write_manifest
 from clustergate.stacks.spack import lock_choice, locks, provider, recipes
 from clustergate.stacks.spack.composition import NO_SPECS, read_spack_request
 from clustergate.stacks.spack.locks import (
@@ -349,7 +350,6 @@ def test_built_stack_stays_and_is_told_of_the_lock(
         build_key=key,
     )
     write_manifest(tmp_path, manifest)
-    monkeypatch.setattr(provider, "_without_package", dict)
     spack.calls.clear()
     for tools, told in ((["libtool"], False), ([], True)):
         monkeypatch.setattr(recipes, "tools_to_compile", lambda tools=tools: tools)
@@ -359,6 +359,44 @@ def test_built_stack_stays_and_is_told_of_the_lock(
         command = f"`clustergate setup --stack {request_.stack} --refresh`"
         assert any(f"{committed} fits now: {command}" in one for one in said) == told
     assert spack.calls == []
+
+
+def test_what_is_on_request_is_looked_for_where_somebody_asks(
+    request_, spack, committed, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(StandIn, "recipes", [{"name": "hpl", "needs": [], "sources": []}])
+    there, build = str(tmp_path / "bin" / "mpirun"), builds_on_request()["stream5"]
+    manifest = Manifest(
+        *(request_.stack, "spack"),
+        launcher=str(tmp_path),
+        mpi_library=str(tmp_path),
+        proof_library=str(tmp_path),
+        blas=Blas("openblas", "1", str(tmp_path)),
+        build_key=provider.key_of_build(request_, provider.prepare(request_, say=silent).lock),
+        programs={name: Program(unavailable="on request") for name in build.programs},
+    )
+    write_manifest(tmp_path, manifest)
+    made: list[str] = []
+
+    class Made:
+        def __init__(self, set_up, tools): ...
+
+        def make(self, own):
+            made.extend(own)
+            return {name: Program(path=there) for name in build.programs}, {}
+
+    monkeypatch.setattr(provider, "Builder", Made)
+    monkeypatch.setattr(recipes, "tools_to_compile", lambda: ["libtool"])
+    set_up = SetUp(request_.stack, tmp_path, silent, {"externals": "wheels"})
+    assert provider.provide(set_up) == manifest
+    assert made == []
+    asking = dataclasses.replace(set_up, applications=["stream5"])
+    made_of_it = provider.provide(asking)
+    assert {one.path for one in made_of_it.programs.values()} == {there}
+    # What is there may be of older sources.
+    write_manifest(tmp_path, dataclasses.replace(manifest, programs={}))
+    provider.provide(set_up)
+    assert made == ["stream5", "stream5"]
 
 
 def test_a_lock_of_another_recipe_is_told_and_a_new_one_is_made(

@@ -224,7 +224,7 @@ def launch_folder(job: Path, order: int) -> Path:
 def output_in(folder: Path, output: str) -> Path:
     """Return what a launch has its figures in: standard output where ``output`` is empty.
 
-    It may be a pattern, such as ``HPCG-Benchmark_*.txt``, where the program puts the date in.
+    It may be a pattern, such as ``Result_*.txt``, where the program puts the date in.
     """
     written = sorted(folder.glob(output)) if "*" in output else []
     return written[0] if len(written) == 1 else folder / (output or OUTPUT)

@@ -19,6 +19,7 @@ from clustergate.run.contest import Contest, measure_contest, number_of_jobs
 from clustergate.run.software_evidence import Builds
 from clustergate.sites.configs import launch_settings
 from clustergate.sites.description import Site
+from clustergate.sites.modes import MAINTENANCE, mode_named
 from clustergate.stacks.golden import builds as golden
 from clustergate.studies.ab.contenders import GOLDEN, parse_contender
 from clustergate.studies.ab.gathering import complaints_of, jobs_of
@@ -59,13 +60,16 @@ def builds_of(site: Site, stacks: Sequence[str]) -> tuple[Builds, float, list[st
     return Builds.EQUAL, 0.0, [note]
 
 
-def _checks() -> list[AbCheck]:
-    return list(dict.fromkeys(one.ab for one in every_benchmark().values() if one.ab))
+def _checks(site: Site) -> list[AbCheck]:
+    """Return how the benchmarks that the gate runs are launched in turn."""
+    run = mode_named(MAINTENANCE, site.checks).checks
+    benchmarks = every_benchmark().values()
+    return [one.ab for one in benchmarks if one.ab and any(c.name in run for c in one.checks)]
 
 
 def _most_s(site: Site, stacks: Sequence[str]) -> dict[str, float]:
     """Return how many seconds each stack's golden build is launched for at most."""
-    checks = _checks()
+    checks = _checks(site)
     return {x: _JOB_S * number_of_jobs(site.partitions, checks, "", x) for x in stacks}
 
 
@@ -134,7 +138,7 @@ def against_golden(
             continue
         contest = Contest(
             (parse_contender(f"{GOLDEN}{stack}"), parse_contender(stack)),
-            checks=_checks(),
+            checks=_checks(site),
             parts=(),
             sizes=_SIZES,
             seconds=wanted[stack] if share_s is None else share_s,

@@ -49,7 +49,7 @@ def kind_by_unit(unit: str) -> str:
     """Return of which kind a figure is by its unit, for how much such figures usually vary.
 
     Microseconds are those of messages, GB/s those of memory, MB/s those of messages again, as
-    STREAM's and the OSU benchmarks' authors print them; all else is computing.
+    the authors of such benchmarks print them; all else is computing.
     """
     plain = "".join(unit.split()).lower()
     if plain in _SHORT:

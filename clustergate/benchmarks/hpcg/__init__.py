@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clustergate.benchmarks.budget import Budget
-from clustergate.benchmarks.descriptor import Benchmark, Check, Effort, Format, Headline
+from clustergate.benchmarks.descriptor import AbCheck, Benchmark, Check, Effort, Format, Headline
 from clustergate.benchmarks.hpcg.build import BUILD
 from clustergate.benchmarks.hpcg.output import TITLE, parse_hpcg
 from clustergate.benchmarks.hpcg.problem import OFFICIAL_S, bytes_per_operation
@@ -80,4 +80,5 @@ BENCHMARK = Benchmark(
     headlines=(Headline("HPCG", "Gflop/s", "HpcgCheck", "HPCG", "performance_gflops"),),
     build=BUILD,
     kinds={"HPCG": MEMORY},
+    ab=AbCheck("AbHpcgCheck"),
 )

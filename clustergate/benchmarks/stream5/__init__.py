@@ -1,6 +1,7 @@
 """McCalpin's STREAM 5.10 with OpenMP: what the memory of a node, and of its NUMA domains, moves."""
 
 from clustergate.benchmarks.descriptor import (
+    AbCheck,
     Benchmark,
     CannotRun,
     Check,
@@ -63,4 +64,5 @@ BENCHMARK = Benchmark(
     ),
     build=BUILD,
     kinds={"STREAM5": MEMORY},
+    ab=AbCheck("AbStream5Check", sweep=Sweep.DOMAINS),
 )

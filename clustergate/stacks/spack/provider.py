@@ -101,7 +101,7 @@ def provide(set_up: SetUp) -> Manifest:
                     f"{said}: `clustergate setup --stack {request.stack} --refresh` takes it"
                 )
             # What earlier versions built did not note its BLAS.
-            if manifest.blas is None or not (own := _without_package()):
+            if manifest.blas is None or not (own := _without_package(manifest, set_up)):
                 return manifest
             added, _ = Builder(set_up, _toolchain(request, manifest)).make(own)
             return dataclasses.replace(manifest, programs={**manifest.programs, **added})
@@ -113,7 +113,7 @@ def planned(stack: str, settings: Mapping[str, Any] | None = None) -> Manifest:
     """Return what :func:`provide` would write, with names where paths would be."""
     request = read_spack_request(stack, state_dir(), settings or {})
     version = pinned_version(request.mpi_root)
-    own = [name for one in _without_package().values() for name in one.programs]
+    own = [name for one in builds().values() if not one.package for name in one.programs]
     return Manifest(
         stack=stack,
         provider="spack",
@@ -141,9 +141,18 @@ def _builds(request: SpackRequest) -> list[Build]:
     return [NODE_KERNELS, *(one for one in wanted if one.package)]
 
 
-def _without_package() -> dict[str, Build]:
-    """Return what is compiled beside what Spack builds, by the benchmark's own recipe."""
-    return {name: one for name, one in builds().items() if not one.package}
+def _without_package(manifest: Manifest, set_up: SetUp) -> dict[str, Build]:
+    """Return what is compiled beside what Spack builds, by the benchmark's own recipe.
+
+    What a manifest says is compiled on request, and nobody asks for, stays as it says.
+    """
+    lacked = {name for name, program in manifest.programs.items() if program.unavailable}
+    return {
+        name: one
+        for name, one in builds().items()
+        if not one.package
+        and not (one.on_request and name not in set_up.applications and lacked >= {*one.programs})
+    }
 
 
 def _toolchain(request: SpackRequest, manifest: Manifest) -> Toolchain:
