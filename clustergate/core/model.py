@@ -335,6 +335,10 @@ class Reference:
     by_hand: bool = False
     tolerance: float | None = None
 
+    def side(self, better: Better) -> float | None:
+        """Return the bound on the worse side, as a fraction; None for none."""
+        return self.lower if better is Better.HIGHER else self.upper
+
 
 @dataclass(frozen=True)
 class Expectation:

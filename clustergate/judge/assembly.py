@@ -305,7 +305,7 @@ def _judged(record: CaseRecord, beside: Beside) -> tuple[tuple[Figure, ...], tup
     ), (*groups, *slow.values())
 
 
-@dataclass(frozen=True)
+@dataclass
 class Beside:
     """What the figures of a run are called beside each other, and what they are as a whole.
 
@@ -317,15 +317,15 @@ class Beside:
     the figures of the cases that left some, by their names.
     """
 
-    judgements: Mapping[tuple[str, int], Judgement] = field(default_factory=dict)
-    groups: Mapping[str, Sequence[Group]] = field(default_factory=dict)
-    beyond: Collection[str] = ()
-    detectable: Mapping[str, float] = field(default_factory=dict)
+    judgements: dict[tuple[str, int], Judgement] = field(default_factory=dict)
+    groups: dict[str, list[Group]] = field(default_factory=dict)
+    beyond: set[str] = field(default_factory=set)
+    detectable: dict[str, float] = field(default_factory=dict)
     suspected: frozenset[frozenset[FigureId]] = frozenset()
     sets: tuple[ComparedSet, ...] = ()
-    promises: Mapping[str, Sequence[Promise]] = field(default_factory=dict)
-    wholes: Mapping[str, Sequence[Promise]] = field(default_factory=dict)
-    measured: Mapping[str, Sequence[MeasuredFigure]] = field(default_factory=dict)
+    promises: dict[str, list[Promise]] = field(default_factory=dict)
+    wholes: dict[str, list[Promise]] = field(default_factory=dict)
+    measured: dict[str, list[MeasuredFigure]] = field(default_factory=dict)
 
 
 def compared(
@@ -341,45 +341,37 @@ def compared(
     ``watched`` are sets, see :class:`clustergate.judge.rules.Comparison`. ``exclusive`` are the
     partitions whose jobs have their nodes for themselves, where more is known than ``nodes`` state.
     """
-    judgements: dict[tuple[str, int], Judgement] = {}
-    groups: dict[str, list[Group]] = {}
-    beyond: set[str] = set()
-    detectable: dict[str, float] = {}
-    suspected: set[frozenset[FigureId]] = set()
-    sets: list[ComparedSet] = []
-    promised: dict[str, list[Promise]] = {}
-    wholes: dict[str, Sequence[Promise]] = {}
+    said = Beside()
     by_partition: dict[str, list[tuple[str, int, rules.Compared]]] = {}
-    measured: dict[str, Sequence[MeasuredFigure]] = {}
     if exclusive is None:
         exclusive = [partition for partition, facts in nodes.items() if facts.exclusive]
     for record in records:
         if not record.samples or record.unavailable or record.complaints:
             continue
-        measured[record.name] = measure_case(record, reference_of, nodes, expects)
-        for place, one in _with_baseline(record, measured[record.name]):
+        measured = measure_case(record, reference_of, nodes, expects)
+        said.measured[record.name] = measured
+        for place, one in _with_baseline(record, measured):
             if why := _never_so_far(one, record.distance):
-                judgements[record.name, place] = Judgement(Verdict.INCONCLUSIVE, (why,))
+                said.judgements[record.name, place] = Judgement(Verdict.INCONCLUSIVE, (why,))
             else:
                 by_partition.setdefault(record.partition, []).append((record.name, place, one))
             if one.is_beyond_bound:
-                beyond.add(record.name)
+                said.beyond.add(record.name)
     for partition, some in by_partition.items():
         comparison = rules.Comparison([one for *_, one in some], partition in exclusive, watched)
-        said = rules.judgements(comparison)
-        judgements |= {(n, p): j for (n, p, _), j in zip(some, said, strict=True)}
+        for (name, place, _), judgement in zip(some, rules.judgements(comparison), strict=True):
+            said.judgements[name, place] = judgement
         names = {one.figure.case: name for name, _, one in some}
         for case, group in rules.groups(comparison):
-            groups.setdefault(names[case], []).append(group)
+            said.groups.setdefault(names[case], []).append(group)
         for case, promise in promises.of_cases(comparison):
-            promised.setdefault(names[case], []).append(promise)
-        wholes[partition] = promises.of_wholes(comparison)
+            said.promises.setdefault(names[case], []).append(promise)
+        said.wholes[partition] = promises.of_wholes(comparison)
         for level, change in comparison.judge.detectable().items():
-            detectable[level] = max(change, detectable.get(level, 0.0))
-        suspected |= comparison.suspected
-        sets += rules.sets(comparison)
-    of_run = frozenset(suspected), tuple(sets), promised, wholes
-    return Beside(judgements, groups, frozenset(beyond), detectable, *of_run, measured)
+            said.detectable[level] = max(change, said.detectable.get(level, 0.0))
+        said.suspected |= comparison.suspected
+        said.sets += tuple(rules.sets(comparison))
+    return said
 
 
 def _with_baseline(

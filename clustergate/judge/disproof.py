@@ -136,8 +136,7 @@ def _beaten(
     kind = kind_in(check, sample.benchmark, sample.metric, sample.conditions.get("bytes"))
     most = beyond_gain(kind, reference.baseline, _scatter_of(values), exclusive=exclusive)
     if reference.baseline is None:
-        bound = reference.lower if one.sample.better is Better.HIGHER else reference.upper
-        most = max(most, abs(math.log1p(bound or 0.0)))
+        most = max(most, abs(math.log1p(reference.side(sample.better) or 0.0)))
     if gained <= most:
         return None
     return REFERENCE_OUTGROWN(

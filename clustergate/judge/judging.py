@@ -95,7 +95,7 @@ def tolerated_bound(reference: Reference, better: Better) -> float | None:
 
     Only the side that is worse counts: a bound on the better side would fail an improvement.
     """
-    side = reference.lower if better is Better.HIGHER else reference.upper
+    side = reference.side(better)
     return None if side is None else _offset(reference.value, side)
 
 

@@ -108,7 +108,7 @@ class Compared:
     def bound(self) -> float:
         """From where on it is worse than its reference tolerates, seen by itself."""
         reference, higher = self.reference, self.better is Better.HIGHER
-        side = reference.lower if higher else reference.upper
+        side = reference.side(self.better)
         if side is None:
             return 0.0 if higher else math.inf
         return reference.value * (1 + side) * math.exp(-self.shift if higher else self.shift)

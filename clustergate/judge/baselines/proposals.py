@@ -686,7 +686,8 @@ def _better(c: _Candidate, before: Reference, moved: float, *, exclusive: bool) 
 
 
 def _worse(c: _Candidate, before: Reference, moved: float) -> str:
-    tolerated, was = _tolerated(before, c.series.better), f"{before.value:g} {before.unit}"
+    tolerated = abs(math.log1p(before.side(c.series.better) or 0.0))
+    was = f"{before.value:g} {before.unit}"
     # Two bests differ by little, whatever the runs above them scatter by.
     if moved > min(tolerated, _TOLERATED):
         return f"{percent(moved)} worse than the reference {was}"
@@ -699,13 +700,6 @@ def _worse(c: _Candidate, before: Reference, moved: float) -> str:
         f"{len(slower)} of its {len(c.points)} runs are worse than the reference {was} tolerates, "
         f"by up to {percent(max(slower))}"
     )
-
-
-def _tolerated(before: Reference, better: Better) -> float:
-    """Return what a reference tolerates, as the logarithm of a ratio."""
-    if better is Better.HIGHER:
-        return -math.log1p(before.lower or 0.0)
-    return math.log1p(before.upper or 0.0)
 
 
 # --- what is said of them ---------------------------------------------------------------------
