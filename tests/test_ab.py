@@ -1109,7 +1109,7 @@ def test_launches_beyond_the_partition_time_told_before(
 def test_who_worked_beside_it_and_one_end_of_it_are_told_once(
     monkeypatch: pytest.MonkeyPatch, said_of: Callable[[float], list[str]]
 ) -> None:
-    beside = "during this run other processes used 0.90 cores of this node on average: make 0.90"
+    beside = "other programs used 0.90 of 2 cores: make 0.90"
     monkeypatch.setattr(Watch, "sentences", lambda self: [beside])
     said = said_of(0.0)
     assert re.fullmatch(r"mpich against openmpi: 0 s of launches, done by \d\d:\d\d", said[0])

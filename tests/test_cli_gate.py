@@ -1270,6 +1270,16 @@ def test_screening_status_from_findings_doubts_and_end() -> None:
     assert any(line.startswith("scontrol update NodeName=n1 State=DRAIN") for line in lines)
     assert any(line.startswith("exclude n1 ") for line in lines)
     assert len(lines) <= 21
+    # On a terminal, too, and with whatever else is to be said.
+    noted = Log(NAMES, log.results, ended=True, notes=("word " * 30,) * 40)
+    others = [
+        "only gpu is screened: others, such as cpu, have nodes of their own, which take no part"
+    ]
+    for width in (80, 100):
+        told = render_first(noted, accused, *of, others, width=width, wraps=True).splitlines()
+        assert max(len(line) for line in told if " State=DRAIN " not in line) <= width
+        assert len(told) + sum(len(line) > width for line in told) <= 21
+        assert told[-2:] == lines[-2:]
     unfinished = Log(NAMES, log.results, ended=False)
     told = render_first(unfinished, found, *of, width=100).splitlines()
     assert " Next  `clustergate screen --resume x` finishes it" in told

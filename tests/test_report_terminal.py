@@ -410,7 +410,7 @@ def test_strict_fails_a_run_with_a_disturbed_case():
 
 
 def test_who_worked_beside_a_disturbed_run_is_named_with_the_doubt():
-    beside = ("during this run other processes used 0.90 cores of this node on average: make 0.90",)
+    beside = ("other programs used 0.90 of 2 cores: make 0.90",)
     noisy = dataclasses.replace(run([], []), beside=beside)
     noisy = dataclasses.replace(noisy, cases=(disturbed_case("ImbMpi1Check", "mpich", 4, 9, 36),))
     assert beside[0][1:] in render(noisy, width=100).splitlines()[2]
@@ -418,7 +418,16 @@ def test_who_worked_beside_a_disturbed_run_is_named_with_the_doubt():
     lines = render(partly, width=100).splitlines()
     assert lines[lines.index(f" ! busy: {beside[0]}") - 1].startswith(" ! doubtful (*): ")
     calm = dataclasses.replace(noisy, cases=run([figure(8)], []).cases)
-    assert "during this run" not in render(calm, width=100)
+    assert "other programs used" not in render(calm, width=100)
+
+
+def test_notes_fill_the_screen_and_a_log_has_them_all():
+    many = dataclasses.replace(run([], []), notes=tuple(f"{k} {'word ' * 30}" for k in range(40)))
+    for wraps in (True, False):
+        lines = render(many, width=80, wraps=wraps).splitlines()
+        assert len(lines) + sum(len(line) > 80 for line in lines) in (20, 21)
+    lines = render(many, width=80, log=True).splitlines()
+    assert sum(line.endswith("word word") for line in lines) == 40
 
 
 LAYOUT = {"ranks": 2, "placement": "packed", "mode": "smoke"}

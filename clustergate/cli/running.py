@@ -65,7 +65,9 @@ def tell(run: Run, invocation: Invocation, *, brief: bool = False) -> None:
         return
     wraps = sys.stdout.isatty()
     width = console.width()
-    text = terminal.render(run, width=width, wraps=wraps, colour=wraps, invocation=invocation)
+    text = terminal.render(
+        run, width=width, wraps=wraps, colour=wraps, log=not wraps, invocation=invocation
+    )
     # A reader that leaves a pipe takes no verdict with it.
     if wraps:
         print_coloured(text)

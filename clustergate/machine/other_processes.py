@@ -192,7 +192,7 @@ def used_between(
 
 NODE_BESIDE = Words(
     "node.beside",
-    "during this run other processes used {lost_cores:.2f} cores of this node on average",
+    "other programs used {lost_cores:.2f} of {cores:core|cores}",
     cause="{by}",
 )
 
@@ -226,4 +226,4 @@ class Watch:
         seen = OtherLoad(sum(by_name.values()), by_name)
         if seen.cores <= disturbing_cores(self._cores) / 2:
             return []
-        return [str(NODE_BESIDE(**seen.facts))]
+        return [str(NODE_BESIDE(**seen.facts, cores=self._cores))]

@@ -119,12 +119,16 @@ def render_first(
     first = first_screen(log, screening, run_id)
     beside = [*first.beside, *([first.sentence] if first.causes else []), *not_screened]
     below = [*_to_copy(screening, where, _drains(scheduler)), f" Page  `clustergate open {run_id}`"]
+    head = f"clustergate screen   {system}   run {run_id}"
     taken = len(replace(first, beside=beside).lines()) + len(below) + _AROUND
+    if how.get("wraps"):
+        taken += sum(
+            len(line) > how["width"] for line in [head, first.answer, *first.steps, *below]
+        )
     notes = [*screening.notes, *log.notes]
     shown = notes[: max(0, LINES - taken)]
     more = len(notes) - len(shown)
     beside += [*shown, *[f"{counted(more, 'more note')} on the page"] * bool(more)]
-    head = f"clustergate screen   {system}   run {run_id}"
     return terminal.render_first(head, replace(first, beside=beside), below=below, **how)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -63,11 +64,13 @@ def render(
     width: int,
     wraps: bool = False,
     colour: bool = False,
+    log: bool = False,
     invocation: Invocation = NO_CALL,
 ) -> str:
     """Return the first screen of a run as text; the last line says which exit status it has.
 
     A sentence stays on one line, for grep, unless it ``wraps``. The mark is in ``colour`` if so.
+    A ``log``, beside which nobody opens a page, has all notes.
     """
     stream = io.StringIO()
     out = new_console(width, stream, colour=colour)
@@ -75,9 +78,6 @@ def render(
     def write(lines: Sequence[str]) -> None:
         whole = map(invocation.completed, lines)
         write_lines(out, whole, wraps=wraps, at_most=_LINES_OF_A_SENTENCE)
-
-    def room() -> int:
-        return LINES - stream.getvalue().count("\n") - len(below) if wraps else 2 * len(run.notes)
 
     status = status_of(run)
     answer = answer_of(run, status)
@@ -95,12 +95,17 @@ def render(
         write([f"   {counted(left_out, 'more column')} on the page"])
     write([f"   {line}" for line in _results(run, rows)])
     write([f" ! {line}" for line in _notes(run, answer)])
-    # A log, where nobody opens a page, has all of them.
-    shown = run.notes[: max(0, room() // _LINES_OF_A_SENTENCE)]
+    room = LINES + 1 - _height([*stream.getvalue().splitlines(), *below], width)
+    shown = run.notes if log else run.notes[: max(0, room // _LINES_OF_A_SENTENCE)]
     write([f"   {note}" for note in shown])
     write(below)
     # A table fills its last column with blanks.
     return re.sub(r" +(?=\n)", "", stream.getvalue())
+
+
+def _height(lines: Iterable[str], width: int) -> int:
+    """Return how many lines sentences take of a terminal, two at most each."""
+    return sum(1 + (len(line) > width) for line in lines)
 
 
 def render_briefly(run: Run, invocation: Invocation = NO_CALL) -> str:
@@ -156,11 +161,14 @@ def render_first(
     write(["", head, first.answer])
     evidence = first.evidence(rest)
     rows = numbers.rows if numbers else ()
+    wide = width if wraps else sys.maxsize
+    # A table has a head and a rule, and a line says what was left out of it.
+    others = [*[""] * (_HEAD_OF_A_TABLE + 1) * bool(rows), *first.steps, *below, *first.exit_lines]
+    room = LINES + 1 - stream.getvalue().count("\n") - _height(others, wide)
+    at_most = _LINES_OF_A_SENTENCE if _height(evidence, wide) <= room else 1
     if numbers and rows:
-        # A table has a head and a rule, and two lines may say what was left out of it.
-        others = [*evidence, *first.steps, *below, *first.exit_lines]
-        taken = sum(1 + wraps * (len(line) > width) for line in others) + _HEAD_OF_A_TABLE
-        room = max(1, LINES + 1 - stream.getvalue().count("\n") - taken)
+        taken = len(evidence) if at_most == 1 else _height(evidence, wide)
+        room = max(1, room + 1 - taken)
         shown = rows if whole else rows[:room]
         of = (width, numbers.columns, shown, numbers.right, () if whole else numbers.spare)
         table, columns_left = table_within(*of)
@@ -168,7 +176,7 @@ def render_first(
         left = [counted(len(rows) - len(shown), "more line")] * (len(shown) < len(rows))
         left += [counted(columns_left, "more column")] * bool(columns_left)
         write([f"   {' and '.join(left)} {rest}"] * bool(left))
-    write(evidence)
+    write(evidence, at_most)
     write(first.steps, None)
     # What is to be copied stays whole.
     write_lines(out, map(invocation.completed, below), wraps=False)
