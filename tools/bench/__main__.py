@@ -19,6 +19,7 @@ from clustergate.machine.fingerprint import processor_of, read_fingerprint, to_r
 from clustergate.machine.node import node_record
 from clustergate.report.console import width
 from tools.bench import (
+    answers,
     earlier,
     harness,
     listing,
@@ -52,6 +53,7 @@ def sections(
             stacks=1 if quick else None,
             say=say,
         ),
+        answers.SECTION: answers.measure(room, rounds=rounds(5, 60), say=say),
         parsers.SECTION: parsers.measure(
             room,
             large=parsers.LARGE_WHEN_QUICK if quick else parsers.LARGE,

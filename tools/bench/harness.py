@@ -88,7 +88,7 @@ class Scenario:
         self._manifest = read_manifest(room.home, stack)
         self._folder = room.home / "by-hand"
         self._folder.mkdir(exist_ok=True)
-        self._script = self._record().command.replace(
+        self.script = self._record().command.replace(
             'cd "$(mktemp -d)"', f"cd {shlex.quote(str(self._folder))}", 1
         )
 
@@ -114,7 +114,7 @@ class Scenario:
 
     def run_bare(self) -> float:
         """Return the seconds of the launch by hand."""
-        return self._by_hand(self._script)
+        return self._by_hand(self.script)
 
     def run_preloaded(self) -> float:
         """Return the seconds of the launch by hand with the proof library, as the case has it."""
@@ -128,7 +128,7 @@ class Scenario:
             "CLUSTERGATE_PROOF_NONCE=bench",
         ]
         program = f" {shlex.quote(self._manifest.program(self._program.program).path)}"
-        start, program, arguments = self._script.rpartition(program)
+        start, program, arguments = self.script.rpartition(program)
         seconds = self._by_hand(f"{start} {shlex.join(words)}{program}{arguments}")
         if not any(proofs.iterdir()):
             raise BenchError(f"{self}: the proof library was not loaded")
@@ -172,7 +172,7 @@ def measure(
     are fewer ``rounds`` where they would take more ``seconds``. Raises :class:`BenchError` when no
     stack is on disk, or a run fails.
     """
-    manifests = list(_stacks_on_disk())[:stacks]
+    manifests = list(stacks_on_disk())[:stacks]
     if not manifests:
         raise BenchError("no MPI stack is set up; run `make setup`")
     for program in PROGRAMS:
@@ -195,7 +195,8 @@ def _one_round(scenario: Scenario, order: int) -> Round:
     return Round(**{name: run() for name, run in [*turns[first:], *turns[:first]]})
 
 
-def _stacks_on_disk() -> Iterator[Manifest]:
+def stacks_on_disk() -> Iterator[Manifest]:
+    """Yield the stacks of this machine that are set up."""
     for name in [stack.name for stack in sites.load(choice.find("local")).stacks]:
         try:
             manifest = read_manifest(state_dir(), name)
