@@ -125,9 +125,9 @@ def commands(room: Workspace, scripts: Mapping[str, str]) -> dict[str, tuple[lis
         ),
         "ReFrame": (of_reframe, r"\bP: t_\d+: [\d.]+ us"),
     }
-    if path := shutil.which("hyperfine"):
+    if hyperfine := shutil.which("hyperfine"):
         of_hyperfine = [f"bash -e {shlex.quote(file)}" for file in files]
-        by_tool["hyperfine"] = ([path, *of_hyperfine], r"Time \(mean")
+        by_tool["hyperfine"] = ([hyperfine, *of_hyperfine], r"Time \(mean")
     return by_tool
 
 
