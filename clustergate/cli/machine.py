@@ -22,9 +22,9 @@ from clustergate.core.words import COMPARE_ITSELF, FILE_UNREADABLE
 from clustergate.judge.history.node_states import (
     HERE,
     NODE_STATE,
+    cut_off,
     describe_changes,
     folded,
-    not_read,
     read_states,
 )
 from clustergate.machine.changes import changes_of_nodes, label, shown
@@ -152,7 +152,8 @@ def _named_states(named: str) -> _Named:
     state = from_record(content, source=str(path))
     if path.name != NODE_STATE:
         return _Named(name, {HERE: state}, state)
-    states, missing = read_states(path.parent), not_read(path.parent)
+    states, why = read_states(path.parent), cut_off(path.parent)
+    missing = [str(why)] if why else []
     if len(states) > 1:
         return _Named(name, states, missing=missing)
     return _Named(name, {HERE: state}, state, missing=missing)

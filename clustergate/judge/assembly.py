@@ -238,6 +238,8 @@ NOTHING_JUDGED = Words(
 
 def _case(outcome: Outcome, record: CaseRecord | None, mode: str, beside: Beside) -> Case:
     left = record or CaseRecord(outcome.name, outcome.check, outcome.stack, "", {})
+    proof: Any = left.details.get("proof") or {}
+    library = library_title(str(proof.get("library_version", "")))
     shared: dict[str, Any] = {
         "check": outcome.check,
         "stack": outcome.stack,
@@ -248,7 +250,7 @@ def _case(outcome: Outcome, record: CaseRecord | None, mode: str, beside: Beside
         "command": left.command,
         "notes": tuple(left.notes),
         "peaks": of_all_cores(left.peaks),
-        "library": _library(left),
+        "library": library.replace(" Version:", ""),
     }
     if left.not_launched:
         return Case(state=CaseState.NOT_LAUNCHED, reasons=(left.not_launched,), **shared)
@@ -282,11 +284,6 @@ def _case(outcome: Outcome, record: CaseRecord | None, mode: str, beside: Beside
         return Case(state=CaseState.FAILED, reasons=(nothing,), **shared)
     shared["promises"] = tuple(beside.promises.get(left.name, ()))
     return Case(state=CaseState.RAN, figures=figures, groups=groups, **shared)
-
-
-def _library(record: CaseRecord) -> str:
-    proof: Any = record.details.get("proof") or {}
-    return library_title(str(proof.get("library_version", ""))).replace(" Version:", "")
 
 
 def _judged(record: CaseRecord, beside: Beside) -> tuple[tuple[Figure, ...], tuple[Group, ...]]:

@@ -255,9 +255,6 @@ class Judge:
     def _kinds(self) -> NDArray[np.str_]:
         return np.array([figure.kind for figure in self.past.figures])
 
-    def _median_of_kind(self, kind: str) -> float:
-        return _median(self._variances[self._kinds == kind])
-
     @cached_property
     def _contrasts(self) -> Contrasts:
         if self.weighed is not None:
@@ -269,7 +266,8 @@ class Judge:
     @cached_property
     def _of_kind(self) -> Floats:
         """Of each figure the variance of the usual one of its kind."""
-        usual = {kind: self._median_of_kind(kind) for kind in set(self._kinds.tolist())}
+        kinds = {*self._kinds.tolist()}
+        usual = {kind: _median(self._variances[self._kinds == kind]) for kind in kinds}
         return np.array([usual[kind] for kind in self._kinds])
 
     @property

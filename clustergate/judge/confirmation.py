@@ -194,8 +194,9 @@ def decided(first: Launched, again: Sequence[Launched], mode: str, why: Reason |
     for name, one in figures.items():
         other = figures.get(str(one.judgement.reasons[0].facts.get("other")))
         if one.judgement.reasons[0].code == _SAME and other is not None:
-            given = [*one.judgement.reasons, *_of_confirmation(other.judgement)]
-            judgement = Judgement(other.judgement.verdict, tuple(given))
+            decided_by = (why for why in other.judgement.reasons if why.code in _DECIDED)
+            given = (*one.judgement.reasons, *decided_by)
+            judgement = Judgement(other.judgement.verdict, given)
             # What the average cannot tell stays open.
             if one.judgement.verdict is Verdict.REGRESSION:
                 figures[name] = dataclasses.replace(one, judgement=judgement)
@@ -279,7 +280,8 @@ def only_slow(case: Case, like: Case) -> Case:
     An earlier session confirms as long as a figure was slow in each; one in which it was not says
     nothing of the next.
     """
-    names = _slow_names(like)
+    names = {one.benchmark for one in like.groups if _look(one, ()).is_slow}
+    names |= {name_of(one) for one in like.figures if _look(one, ()).is_slow}
 
     def kept(name: str, one: Figure | Group) -> bool:
         return name in names and bool(_look(one, ()).is_slow)
@@ -289,11 +291,6 @@ def only_slow(case: Case, like: Case) -> Case:
         groups=tuple(one for one in case.groups if kept(one.benchmark, one)),
         figures=tuple(one for one in case.figures if kept(name_of(one), one)),
     )
-
-
-def _slow_names(case: Case) -> set[str]:
-    groups = {one.benchmark for one in case.groups if _look(one, ()).is_slow}
-    return groups | {name_of(one) for one in case.figures if _look(one, ()).is_slow}
 
 
 def unconfirmed(case: Case) -> Reason | None:
@@ -328,10 +325,6 @@ def with_passes(case: Case) -> Case:
 def _judgements(case: Case) -> Iterator[Judgement]:
     yield from (one.judgement for one in case.groups)
     yield from (one.judgement for one in case.figures)
-
-
-def _of_confirmation(judgement: Judgement) -> list[Reason]:
-    return [why for why in judgement.reasons if why.code in _DECIDED]
 
 
 def _looks_slow(one: Figure | Group) -> bool:

@@ -182,7 +182,7 @@ def of_two_runs(both: Sequence[Both], margin: float, known: Known) -> TwoRuns:
     comparisons = [
         without_ratio(len(one.a), len(one.b))
         if not one.has_ratio
-        else _undecided(one, _ratio_of_medians(one), one.remark)
+        else _undecided(one, statistics.median(one.b) / statistics.median(one.a), one.remark)
         if one.remark
         else _undecided(one, one.bests[1] / one.bests[0], unknown)
         if judgements is None
@@ -318,7 +318,3 @@ def _comparison(
 def _undecided(one: Both, ratio: float, remark: str) -> Comparison:
     samples = len(one.a), len(one.b)
     return Comparison(Relation.INCONCLUSIVE, ratio, None, None, 0.0, *samples, None, remark)
-
-
-def _ratio_of_medians(one: Both) -> float:
-    return statistics.median(one.b) / statistics.median(one.a)

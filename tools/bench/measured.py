@@ -93,7 +93,8 @@ def texts(kept: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
             continue
         days = ", ".join(dict.fromkeys(run["started"][:10] for run in kept if run.get(part)))
         bases = len({one.basis for one in simulated})
-        counted = f"Counted on {days}: seed {metal.SEED}, {bases} baselines of each kind."
+        seeds = ", ".join(dict.fromkeys(str(run[part]["seed"]) for run in kept if run.get(part)))
+        counted = f"Counted on {days}: seed {seeds}, {bases} baselines of each kind."
         sheets = [
             f"{title}:\n\n{markdown(metal.HEADS, rows)}" for title, rows in metal.tables(simulated)
         ]

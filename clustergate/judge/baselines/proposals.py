@@ -352,7 +352,7 @@ def _pattern(case: CaseKey, known: References) -> str:
 def _too_few(
     case: CaseKey, of_case: Sequence[Series], runs: Mapping[str, Point], rule: Rule
 ) -> str:
-    usable = {run_id for figure in of_case for run_id in _ids(figure)}
+    usable = {point.run_id for figure in of_case for point in figure.points}
     why = {one: why for f in of_case for one, why in f.left_out.items() if one not in usable}
     quiet = {p.run_id for figure in of_case for p in figure.points if p.counts}
     alike = {point.run_id for point in _alike(of_case)}
@@ -398,10 +398,6 @@ def _newest(ids: Collection[str]) -> str:
     """Return the newest of some runs, and how many there are before it."""
     ordered = sorted(ids)
     return ordered[-1] + (f" and {len(ids) - 1} before it" if len(ids) > 1 else "")
-
-
-def _ids(figure: Series) -> Iterator[str]:
-    return (point.run_id for point in figure.points)
 
 
 def _span(points: Iterable[Point]) -> datetime.timedelta:

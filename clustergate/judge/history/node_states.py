@@ -93,12 +93,6 @@ CUT_OFF = Words(
 )
 
 
-def not_read(run: Path) -> list[str]:
-    """Return from which line on the states of nodes cannot be read, in a sentence or none."""
-    why = cut_off(run)
-    return [str(why)] if why else []
-
-
 def cut_off(run: Path) -> Reason | None:
     """Return from which line on the states of nodes cannot be read, None where all can."""
     with contextlib.suppress(OSError):

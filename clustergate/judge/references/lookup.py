@@ -55,7 +55,6 @@ from clustergate.judge.references.validation import (
     is_of_a_case,
     mode_of,
     origin_of,
-    reference,
     reference_paths,
     takes,
     within_anchor,
@@ -282,7 +281,8 @@ class References:
         origins = self._section(PROVENANCE)
         speaking = closest(origins, path) or ""
         provenance = origins.get(speaking, {})
-        of_path = reference(self._at(path), origin_of(origins, path))
+        value, lower, upper, unit = self._at(path)
+        of_path = Reference(float(value), lower, upper, unit, origin_of(origins, path))
         of_path = within_anchor(of_path, self.anchors_at(path[:-1]).get(path[-1]))
         return dataclasses.replace(
             of_path,

@@ -102,12 +102,6 @@ def baseline_runs(
     )
 
 
-def reference(entry: Sequence[Any], origin: str) -> Reference:
-    """Return an entry of a valid file, ``[value, lower, upper, unit]``, as a reference."""
-    value, lower, upper, unit = entry
-    return Reference(float(value), lower, upper, unit, origin)
-
-
 def figure_metric(name: str) -> tuple[str, str] | None:
     """Return the benchmark and the metric of a figure's name, None when it cannot be a figure.
 
