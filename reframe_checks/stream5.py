@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from reframe.core.builtins import variable
 
 from clustergate.benchmarks.descriptor import CannotRun
-from clustergate.benchmarks.stream5 import stream5_elements
+from clustergate.benchmarks.stream5 import stream5_elements, threads_of_rank
 from clustergate.benchmarks.stream5.build import SIZES, program_of
 from clustergate.benchmarks.stream5.output import Stream5Expectation
 from reframe_checks.base import MpiBenchmark
@@ -26,9 +26,9 @@ class Stream5Check(MpiBenchmark):
     def choose_program(self) -> None:
         """Take the one whose arrays no cache holds."""
         said = partition_of(self)
-        self.cores_per_rank = said.cores_per_node // self.ranks
         memory = said.cache_bytes_per_node, said.memory_bytes_per_node
         try:
+            self.cores_per_rank = threads_of_rank(said.cores_per_node, self.ranks)
             self.length = stream5_elements(self.elements, *memory, self.ranks)
         except CannotRun as error:
             self.not_available(str(error))

@@ -8,7 +8,9 @@ from clustergate.benchmarks.mpi_trials.input import (
     trials_measured,
 )
 from clustergate.benchmarks.stream.input import stream_elements
-from clustergate.benchmarks.stream5 import stream5_elements
+from clustergate.benchmarks.stream5 import stream5_elements, threads_of_rank
+from clustergate.launch.dialects import Layout, launch_options
+from clustergate.sites.shape import Shape
 
 MEBIBYTE = 1 << 20
 
@@ -118,3 +120,39 @@ def test_stream_is_compiled_for_the_smallest_arrays_that_leave_the_caches(
 def test_stream_says_where_memory_or_its_largest_arrays_do_not_suffice(cache, memory, complaint):
     with pytest.raises(CannotRun, match=complaint):
         stream5_elements(0, cache, memory, 1)
+
+
+# lscpu -p=CPU,Core,Socket,Node of two sockets of four cores: CPUs are numbered in turn, and their
+# hardware threads behind them.
+TWO_DOMAINS = [(cpu, cpu % 8, cpu % 2, cpu % 2) for cpu in range(16)]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "words"),
+    [
+        ("hydra", "-n 2 -ppn 2 -bind-to core:4"),
+        ("openmpi", "ppr:2:node:PE=4 --bind-to core"),
+        ("intel-hydra", "I_MPI_PIN_DOMAIN 4:compact"),
+    ],
+)
+def test_each_rank_of_stream_has_a_numa_domain_for_itself(dialect, words):
+    domains = {node for *_, node in TWO_DOMAINS}
+    shape = Shape(8, 1, domains=len(domains))
+    assert shape.domain_counts == (1, 2)
+    ranks = shape.domain_counts[-1]
+    threads = threads_of_rank(shape.cores_per_node, ranks)
+    assert words in " ".join(launch_options(dialect, Layout(ranks, ranks, threads)))
+    # As hwloc orders cores: by what they share.
+    cores = sorted({(node, socket, core) for _, core, socket, node in TWO_DOMAINS})
+    bound = [cores[k * threads : (k + 1) * threads] for k in range(ranks)]
+    assert [{node for node, *_ in cores} for cores in bound] == [{0}, {1}]
+    # All arrays of a kernel's reads and writes, four times what all caches hold.
+    cache = 2 * 32 * MEBIBYTE
+    for count in shape.domain_counts:
+        assert 8 * count * stream5_elements(0, cache, 64 << 30, count) >= 4 * cache
+
+
+def test_ranks_of_stream_straddle_no_numa_domain():
+    assert threads_of_rank(7, 1) == 7
+    with pytest.raises(CannotRun, match="7 cores cannot be shared equally by its 2 NUMA domains"):
+        threads_of_rank(7, 2)

@@ -98,6 +98,14 @@ def test_forms_of_older_versions() -> None:
     assert {row.conditions["mode"] for row in rows_of(of_integers)} == {"mpi_int"}
 
 
+def test_percentiles_beside_a_figure_are_passed_over() -> None:
+    """As ``-z`` of OSU 7 prints them."""
+    head = "# OSU MPI Bandwidth Test v7.5\n# Datatype: MPI_CHAR.\n"
+    columns = "# Size      Bandwidth (MB/s)    P50 Tail BW(MB/s)\n"
+    rows = rows_of(f"{head}{columns}1    3.05    2.98\n2    6.10    5.96\n")
+    assert [row.values["bandwidth_mb_s"] for row in rows] == [3.05, 6.1]
+
+
 @pytest.mark.parametrize(
     ("title", "program"),
     [
@@ -136,6 +144,7 @@ def test_program_of_a_title(title: str, program: str) -> None:
             r"\2\g<1>8 ",
             "a line of the head stands",
         ),
+        ("latency-mpich", r"(\n4 +)[\d.]+", r"\g<1>nan", "not a line of figures as OSU prints it"),
         ("latency-checked-mpich", "Pass", "Fail", "the validation of the data is Fail"),
         ("mbw_mr-mpich", r"(\n8 +)\d", r"\g<1>9", "messages of 8 bytes contradicts"),
         ("allreduce-full-openmpi", r"(\n8 +)\d", r"\g<1>99", "contradicts the least and the most"),

@@ -84,6 +84,7 @@ def test_ranks_that_do_not_have_a_domain_each_are_refused(
         ("Solution Validates.*\n", "", "'the validation' is missing"),
         ("Solution Validates.*", "Failed Validation on array b[], …", "reports a failure: Failed"),
         (r"(Triad: +)\d", r"\g<1>9", "contradicts .* MB in"),
+        (r"(Triad: +)[\d.]+", r"\g<1>nan", "not a row as STREAM prints it"),
     ],
 )
 def test_damage_is_refused(text: str, pattern: str, changed: str, complaint: str) -> None:

@@ -95,6 +95,8 @@ BENCHMARK = Benchmark(
     ab=AbCheck(*("AbOsuCheck", (), Sweep.PLACEMENTS), parameters={"benchmark": ("latency", "bw")}),
     # It prints two decimals.
     step=0.01,
+    # Launches of a minute, and the node's peaks.
+    usual_s=70.0,
     headlines=(
         Headline("osu_latency 8 B", "us", PT2PT, "osu_latency", "latency_us", {"bytes": 8}, min),
         Headline("osu_bw best", "MB/s", PT2PT, "osu_bw", "bandwidth_mb_s"),

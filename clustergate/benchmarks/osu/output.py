@@ -143,7 +143,7 @@ _COLUMNS = {
 }
 _SIZE, _ITERATIONS, _VALIDATION = "Size", "Iterations", "Validation"
 _OTHERS = re.compile(
-    r"Coll\.Init\(us\)|MPI_(?:Test|Wait)\(us\)|M(?:in|ax)Comm\.\(us\)|P[\d.]+TailLat\(us\)"
+    r"Coll\.Init\(us\)|MPI_(?:Test|Wait)\(us\)|M(?:in|ax)Comm\.\(us\)|P[\d.]+Tail(?:Lat\(us\)|BW\(MB/s\))"
 )
 _VALUE = re.compile(r"[0-9]+\.[0-9][0-9]")
 _COUNT = re.compile(r"[0-9]+")

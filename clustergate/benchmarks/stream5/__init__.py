@@ -16,6 +16,7 @@ from clustergate.benchmarks.stream.output import STREAM_KERNELS
 from clustergate.benchmarks.stream5.build import BUILD, SIZES
 from clustergate.benchmarks.stream5.output import TITLE, parse_stream5
 from clustergate.core.model import MEMORY
+from clustergate.core.reasons import Words
 
 _TITLES = {kernel: f"STREAM 5.10 {kernel}" for kernel in STREAM_KERNELS}
 
@@ -35,6 +36,24 @@ def stream5_elements(
         facts = {"elements": SIZES[-1], "ranks": ranks_per_node, "fewest": fewest}
         raise CannotRun(IN_THE_CACHES(**facts))
     return stream_elements(elements, *of_node)
+
+
+UNEVEN_DOMAINS = Words(
+    "sizing.uneven-domains",
+    "a node's {cores} cores cannot be shared equally by its {domains} NUMA domains",
+    remedy="correct cores_per_node or numa_domains_per_node in the site config",
+)
+
+
+def threads_of_rank(cores_per_node: int, ranks_per_node: int) -> int:
+    """Return the threads of each rank: one on each core of the node, or of its NUMA domain.
+
+    Launchers bind the first rank to the first so many cores in the order of the hardware, where
+    those of a domain lie side by side. Raises :class:`CannotRun` where a rank would straddle two.
+    """
+    if cores_per_node % ranks_per_node:
+        raise CannotRun(UNEVEN_DOMAINS(cores=cores_per_node, domains=ranks_per_node))
+    return cores_per_node // ranks_per_node
 
 
 BENCHMARK = Benchmark(
