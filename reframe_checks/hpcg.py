@@ -7,11 +7,10 @@ from reframe.core.builtins import run_after, variable
 from clustergate.benchmarks.descriptor import CannotRun
 from clustergate.benchmarks.hpcg.output import HpcgExpectation
 from clustergate.benchmarks.hpcg.problem import (
-    OFFICIAL_S,
-    OFFICIAL_SHARE,
     block_bytes,
     hpcg_dat,
     local_edge,
+    unofficial,
 )
 from clustergate.core.model import Sample
 from reframe_checks.application import Application
@@ -60,12 +59,7 @@ class HpcgCheck(Application):
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Tell why a rating is not one to be published."""
         shortest = min((s.value for s in samples if s.metric == "time_s"), default=0.0)
-        if shortest >= OFFICIAL_S and self.filled >= OFFICIAL_SHARE:
-            return ()
-        return [
-            f"not an official rating of HPCG: {shortest:.0f} s and {self.filled:.0%} of the "
-            f"memory, where {OFFICIAL_S} s and {OFFICIAL_SHARE:.0%} are the least"
-        ]
+        return [*filter(None, [unofficial(shortest, self.filled)])]
 
 
 @check("AbHpcgCheck")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clustergate.benchmarks.naming import meaning_of, suggested_name, unit_factor, with_bytes
-from clustergate.benchmarks.registry import every_check
+from clustergate.benchmarks.registry import every_check, every_headline
 from clustergate.core.figures import samples_of
 from clustergate.core.model import (
     BadRequest,
@@ -140,6 +140,13 @@ def test_a_name_means_what_it_does_in_the_table(name, check, benchmark, conditio
 def test_a_name_that_no_check_has_is_asked_for(name, near):
     assert meaning_of(name) is None
     assert suggested_name(name) == near
+
+
+@pytest.mark.parametrize("line", every_headline(), ids=lambda line: line.title)
+def test_each_row_of_the_table_is_named_as_it_is_there(line):
+    meaning = meaning_of(line.title)
+    assert meaning is not None
+    assert meaning.lines[0] == line
 
 
 def test_units_are_turned_into_each_other_but_bits_are_no_bytes():

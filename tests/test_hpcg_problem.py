@@ -13,6 +13,7 @@ from clustergate.benchmarks.hpcg.problem import (
     local_edge,
     nonzeros,
     operations,
+    unofficial,
 )
 from clustergate.benchmarks.limits import Measurement
 from clustergate.core.model import Better, NodeFacts, Sample
@@ -92,3 +93,16 @@ def test_without_known_caches_or_with_a_matrix_in_them_memory_limits_nothing() -
     for cache in (None, 12 * nonzeros(256, 256, 256)):
         limits = BENCHMARK.limits(measurement(cache, 10.0))
         assert all(x.loose and x.at_most is not None and math.isfinite(x.at_most) for x in limits)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "share", "told"),
+    [
+        (1800.0, 0.25, ""),
+        (12.4, 0.39, "not an official rating of HPCG: 12 s and 39% of the memory, where 1800 s"),
+        (1900.0, 0.1, "1900 s and 10% of the memory, where 1800 s and 25% are the least"),
+    ],
+)
+def test_rating_below_the_rules_is_told_as_one(seconds: float, share: float, told: str) -> None:
+    assert told in unofficial(seconds, share)
+    assert bool(unofficial(seconds, share)) == bool(told)

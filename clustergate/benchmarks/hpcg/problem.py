@@ -76,6 +76,19 @@ def block_bytes(edge: int) -> int:
     return BYTES_PER_ROW * edge**3
 
 
+def unofficial(seconds: float, memory_share: float) -> str:
+    """Return why a rating over so many seconds is not one to be published, empty where it is.
+
+    ``memory_share`` is what the blocks fill of the memory, from 0 to 1.
+    """
+    if seconds >= OFFICIAL_S and memory_share >= OFFICIAL_SHARE:
+        return ""
+    return (
+        f"not an official rating of HPCG: {seconds:.0f} s and {memory_share:.0%} of the memory, "
+        f"where {OFFICIAL_S} s and {OFFICIAL_SHARE:.0%} are the least"
+    )
+
+
 def hpcg_dat(edge: int, seconds: int) -> str:
     """Return hpcg.dat: the block of each rank, and the least time of what is rated."""
     return f"HPCG benchmark input file\nclustergate\n{edge} {edge} {edge}\n{seconds}\n"
