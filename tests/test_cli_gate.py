@@ -777,6 +777,17 @@ def test_what_a_site_adds_must_be_judged_once_it_has_references() -> None:
     assert after.notes == []
 
 
+def test_golden_builds_are_launched_by_what_the_gate_runs() -> None:
+    """What a site does not run in its windows takes no time of one."""
+    chosen = {"maintenance": ["ImbMpi1Check", "HpcgCheck"]}
+    for checks, names in (
+        ({}, {"AbHplCheck", "AbImbCheck"}),
+        (chosen, {"AbImbCheck", "AbHpcgCheck"}),
+    ):
+        launched = software._checks(site_with({}, {}, checks=checks))
+        assert {one.name for one in launched} == names
+
+
 def test_what_a_site_leaves_out_is_told_and_a_gate_never_opens_by_nothing() -> None:
     site = site_with({}, {}, checks={"maintenance": ["HpcgCheck"]})
     contract = contract_of(site, [], None, {}, referenced={"HplCheck"})
