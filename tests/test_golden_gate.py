@@ -479,9 +479,7 @@ def test_slower_software_is_found_by_launches_in_turn(
     found = software.launched_in_turn(contest, choice.find("local"), f"{run_id}/golden", print)
     assert {one.verdict for one in found} == {verdict}, [one.sentence for one in found]
     assert found[0].sentence.startswith(
-        "PingPong of 2 processes on 1 node"
-        if verdict is Verdict.REGRESSION
-        else "nothing was found slower than with the golden build in "
+        "PingPong of 2 processes on 1 node" if verdict is Verdict.REGRESSION else "no slowdown by "
     )
     (record, *_) = store.read_cases(f"{run_id}/golden")
     assert "golden" in json.dumps(record.details, default=str)

@@ -197,6 +197,15 @@ def test_each_reason_on_its_page_has_a_cause_and_a_remedy() -> None:
     assert held == set(GENERAL)
 
 
+def test_no_sentence_has_more_than_25_words() -> None:
+    """A fact counts as a word, whatever it is."""
+    lines = (ROOT / "docs" / "reasons.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.strip("|").split(" | ")[1:] for line in lines if line.startswith("| `")]
+    cells = [re.sub(r"\\<.*?>", "X", cell) for row in rows for cell in row]
+    assert len(cells) > 1500
+    assert [cell for cell in cells if len(cell.split()) > 25] == []
+
+
 def test_what_is_said_of_some_launches_names_them() -> None:
     told = STARTED_TWICE(ranks=[0, 1, 2, 5]).of_launches([0, 1, 3], 5)
     assert str(told).startswith("launches 0-1, 3 of 5: ranks 0-2, 5 left more than one record: ")

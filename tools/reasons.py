@@ -111,8 +111,8 @@ _REFERENCES = (
     "correct the reference file at the line that the message names (`references/README.md`)"
 )
 _RERUN = (
-    "run it again; where it stays, look at the output at the line that the message names: "
-    "what else writes there, was the disk full, is it a version of the program that is not known?"
+    "run it again; where it stays, look at that line: another writer, a full disk, "
+    "or an unknown version of the program"
 )
 GENERAL: Mapping[str, str] = {
     "suite.judge-yaml": "correct the file",

@@ -224,7 +224,7 @@ DISTURBED = Words(
     remedy=(
         "{by_programs:~measure when nothing else runs there, |}take more launches (with -- -S "
         "{setting}), {by_programs:~or |}compare stacks with `clustergate ab`{by_programs:~|, pin "
-        "a virtual machine's cores on its host, or measure when nothing else runs there}"
+        "a virtual machine's cores, or wait until nothing else runs there}"
     ),
 )
 MORE_DOUBTFUL = Words("figures.more-doubtful", "{figures} more")
@@ -286,7 +286,7 @@ TOO_FEW_UNDISTURBED_IN_CASES = Words(
     remedy=(
         "{by_programs:~measure when nothing else runs there, |}take more launches (with -- "
         "{settings}), {by_programs:~or |}compare stacks with `clustergate ab`{by_programs:~|, "
-        "pin a virtual machine's cores on its host, or measure when nothing else runs there}"
+        "pin a virtual machine's cores, or wait until nothing else runs there}"
     ),
 )
 

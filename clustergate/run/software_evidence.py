@@ -92,7 +92,7 @@ SOFTWARE_SLOWER = Words(
     "software.slower",
     (
         "{figure} takes {ratio:.2f} x as long as with the golden build ({confidence:percent} "
-        "interval: {low:.2f} to {high} x), after {rounds} rounds of both in turn "
+        "interval: {low:.2f} to {high} x), by {rounds} rounds in turn "
         "({node_seconds:.0f} node-seconds)"
     ),
     cause="what differs between both builds: `clustergate golden list` names it",
@@ -126,10 +126,9 @@ NOTHING_COMPARED = Words(
 AS_GOLDEN = Words(
     "software.as-golden",
     (
-        "nothing was found slower than with the golden build in {rounds} rounds of both in turn "
-        "({node_seconds:.0f} node-seconds): ruled out are slowdowns by {ruled_out:whole_percent} "
-        "of each of {wholes:benchmark|benchmarks}, and of each of {sizes:single size|single "
-        "sizes}{absent}"
+        "no slowdown by {ruled_out:whole_percent} against the golden build: "
+        "{wholes:benchmark|benchmarks} and {sizes:single size|single sizes} in {rounds} rounds in "
+        "turn ({node_seconds:.0f} node-seconds){absent}"
     ),
 )
 
@@ -215,8 +214,7 @@ SOFTWARE_UNDECIDED = Words(
     "software.undecided",
     (
         "{figure} takes {low:.2f} to {high:.2f} x as long as with the golden build "
-        "({confidence:percent} interval), so a slowdown by {margin:whole_percent} is not ruled "
-        "out"
+        "({confidence:percent} interval): a slowdown by {margin:whole_percent} is possible"
     ),
     remedy="{needs}",
 )
