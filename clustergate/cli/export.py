@@ -48,7 +48,8 @@ Answer = Mapping[str, Any]
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "names RUN", 'ids or numbers (r8), "last" or "previous"', nargs="*")
-    option(parser, "--format", "default: openmetrics", choices=[*_FORMS], default="openmetrics")
+    kinds = f"{', '.join([*_FORMS][:-1])} or {[*_FORMS][-1]}; default: openmetrics"
+    option(parser, "--format FORMAT", kinds, choices=[*_FORMS], default="openmetrics")
     option(parser, "--output FILE", "write it there, whole or not at all, as textfiles need it")
     option(
         parser,

@@ -13,8 +13,6 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from clustergate.core.model import CaseRecord, number_of_run, order_of_run
 from clustergate.core.reasons import Reason, Words
 
@@ -131,19 +129,25 @@ def _rising(runs: Sequence[Dated]) -> list[Dated]:
 
     Of equals the newest are taken (heaviest increasing subsequence).
     """
-    if not runs:
-        return []
-    dates = np.array([run.started.timestamp() for run in runs])
-    weights = np.zeros(len(runs))
-    before = []
+    dates = sorted({run.started for run in runs})
+    # The heaviest chain that ends at one of the first so many dates, and the run where it ends.
+    best: list[tuple[int, int]] = [(0, -1)] * (len(dates) + 1)
+    before: list[int] = []
     for place, run in enumerate(runs):
-        # The heaviest chain that ends at an earlier date, the newest of equal ones; none is -1.
-        chains = np.where(dates[:place] <= dates[place], weights[:place], 0.0)[::-1]
-        last = place - 1 - int(chains.argmax()) if chains.any() else -1
+        rank = bisect.bisect_left(dates, run.started) + 1
+        weight, previous = (0, -1)
+        upto = rank
+        while upto:
+            weight, previous = max((weight, previous), best[upto])
+            upto -= upto & -upto
+        before.append(previous)
         made_here = abs(run.changed - run.started) < _A_MONTH
-        weights[place] = (weights[last] if last >= 0 else 0.0) + (_MADE_HERE if made_here else 1)
-        before.append(last)
-    place, kept = len(runs) - 1 - int(weights[::-1].argmax()), []
+        chain = (weight + (_MADE_HERE if made_here else 1), place)
+        while rank <= len(dates):
+            best[rank] = max(best[rank], chain)
+            rank += rank & -rank
+    _, place = max(best)
+    kept = []
     while place >= 0:
         kept.append(runs[place])
         place = before[place]
