@@ -5,6 +5,7 @@ import datetime
 import io
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,17 @@ from rich.console import Console
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.imb.output import parse_imb
 from clustergate.core.model import OutputError
-from tools.bench import earlier, imb_text, listing, samples, scale, setting_up, spread, starting
+from tools.bench import (
+    answers,
+    earlier,
+    imb_text,
+    listing,
+    samples,
+    scale,
+    setting_up,
+    spread,
+    starting,
+)
 from tools.bench.workspace import BenchError, file_for, turns, workspace
 
 CAPTURED = "imb/impi-2021.11-mpi1-default.txt"
@@ -272,3 +283,21 @@ def test_the_page_of_costs_is_that_of_the_recorded_runs() -> None:
     page = earlier.PAGE.read_text(encoding="utf-8")
     assert earlier.recorded_runs()
     assert earlier.with_table(page, earlier.recorded_runs()) == page
+
+
+def test_an_answer_is_read_until_its_first_number() -> None:
+    script = "import time; print('PingPong\\n', flush=True); time.sleep(0.2); print('t: 0.3 us')"
+    read = answers.read([sys.executable, "-c", script], r"t: [\d.]+ us")
+    assert (read.lines, read.words) == (2, 4)
+    assert 0.2 < read.first_number_s <= read.seconds
+    with pytest.raises(BenchError, match=r"no number of the benchmark; its last line: t: 0\.3 us"):
+        answers.read([sys.executable, "-c", script], "MB/s")
+
+
+def test_a_plain_test_of_reframe_prints_the_figures_that_are_looked_for() -> None:
+    script = "printf '  8 1000 0.25\\n 1048576 10 84.2\\n# All processes entering MPI_Finalize\\n'"
+    with workspace() as room:
+        command, number = answers.commands(room, {"mpich": script, "intel-mpi": script})["ReFrame"]
+        read = answers.read(command, number, room.environment())
+    assert 0 < read.first_number_s <= read.seconds
+    assert read.lines > 2

@@ -414,9 +414,11 @@ def test_who_worked_beside_a_disturbed_run_is_named_with_the_doubt():
     noisy = dataclasses.replace(run([], []), beside=beside)
     noisy = dataclasses.replace(noisy, cases=(disturbed_case("ImbMpi1Check", "mpich", 4, 9, 36),))
     assert beside[0][1:] in render(noisy, width=100).splitlines()[2]
+    assert "busy" not in {one.what for one in first_screen(noisy).causes}
     partly = dataclasses.replace(noisy, cases=run([doubtful(8), figure(64)], []).cases)
     lines = render(partly, width=100).splitlines()
     assert lines[lines.index(f" ! busy: {beside[0]}") - 1].startswith(" ! doubtful (*): ")
+    assert "busy" in {one.what for one in first_screen(partly).causes}
     calm = dataclasses.replace(noisy, cases=run([figure(8)], []).cases)
     assert "other programs used" not in render(calm, width=100)
 

@@ -234,8 +234,8 @@ def test_two_bad_nodes_of_four_are_no_clean_screening() -> None:
 def test_the_recorded_fault_is_named_from_what_was_recorded() -> None:
     (finding,) = analyse(*recorded(RECORDED)).findings
     assert finding.sentence.startswith(
-        "node n3: bandwidth at 4 MiB 28.04 times lower (about 12.21 MB/s, typically 342.5) with 3 "
-        "of 3 partners (18 launches): 12.14 to 12.32 MB/s, elsewhere 221.8 to 418.7;"
+        "node n3: bandwidth at 4 MiB 28 times lower (about 12.2 MB/s, typically 342) with 3 of 3 "
+        "partners (18 launches): 12.1 to 12.3 MB/s, elsewhere 222 to 419;"
     )
 
 

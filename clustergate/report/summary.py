@@ -29,7 +29,7 @@ from clustergate.core.model import (
     Standing,
     Verdict,
 )
-from clustergate.core.notation import counted, number
+from clustergate.core.notation import counted, rounded
 from clustergate.core.reasons import Reason, sentence_of
 from clustergate.core.texts import (
     DISTURBED,
@@ -216,7 +216,8 @@ def first_screen(run: Run) -> FirstScreen:
         answer.look.name.lower(),
         answer.word,
         answer.sentence,
-        causes(run),
+        # Who used the cores may be told by the answer.
+        [x for x in causes(run) if x.what != BUSY or x.short[1:] not in answer.sentence],
         [f"`{command}`: {why}" for why, command in next_steps(run)],
         exits,
         [whole, *beside_it],
@@ -757,7 +758,7 @@ def written(picked: Picked | None, headline: Headline) -> str:
     _, figure, value = picked
     if figure.metric == "efficiency_percent" and figure.doubt and value > _WHOLE:
         return ABOVE_PEAK
-    return number(value * headline.scale) + (DOUBTFUL if figure.doubt else "")
+    return rounded(value * headline.scale) + (DOUBTFUL if figure.doubt else "")
 
 
 def percent_of_peak(case: Case, value: float, share: Share) -> float:
@@ -778,4 +779,4 @@ def share_of(picked: Picked | None, share: Share) -> str:
     if not share.rate:
         return f"{value * NS_PER_US / peak:.0f}{mark}"
     percent = percent_of_peak(case, value, share)
-    return ABOVE_PEAK if percent > _WHOLE else f"{number(percent)}{mark}"
+    return ABOVE_PEAK if percent > _WHOLE else f"{rounded(percent)}{mark}"

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 from tools.bench import harness
 from tools.bench.spread import Figure
@@ -115,7 +116,7 @@ def commands(room: Workspace, scripts: Mapping[str, str]) -> dict[str, tuple[lis
     sizes = ",".join(map(str, _SIZES))
     asked = ["--benchmarks", _PINGPONG.name, "--sizes", sizes, "--budget", "1m"]
     of_reframe = [
-        *(sys.executable, "-m", "reframe", "-C", str(config), "--system", "generic"),
+        *(str(Path(sys.executable).with_name("reframe")), "-C", str(config), "--system", "generic"),
         *("--prefix", str(room.home / "plain"), "-c", str(test), "-r"),
     ]
     by_tool = {

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from clustergate.core.model import Better, ClustergateError
-from clustergate.core.notation import counted, listed, number
+from clustergate.core.notation import counted, listed, rounded
 from clustergate.core.reasons import Words
 from clustergate.judge.history.trends import node_names
 from clustergate.launch.hostfiles import fold
@@ -216,8 +216,8 @@ class Screening:
         if blame.partners:
             partners = f", with {listed(self._named(set(blame.partners)), _NAMED)}"
         return (
-            f"{measure.title} {number(blame.factor)} times {_slower(measure)} "
-            f"(about {number(value)} {measure.unit}, typically {number(measure.value(usual))}) "
+            f"{measure.title} {rounded(blame.factor)} times {_slower(measure)} "
+            f"(about {rounded(value)} {measure.unit}, typically {rounded(measure.value(usual))}) "
             f"{where}{partners}{_ranges(measure, blame)}"
         )
 
@@ -246,7 +246,7 @@ class Screening:
             if self.quick:
                 continue
             if located.too_noisy and len(self.names) >= FEWEST:
-                times = f"only a factor of {number(math.exp(located.noticed))}"
+                times = f"only a factor of {rounded(math.exp(located.noticed))}"
                 seen = "nothing" if math.isinf(located.noticed) else times
                 again = "screen again when nothing else runs"
                 yield f"{title}: too noisy: {seen} would have been detected; {again}"
@@ -279,7 +279,7 @@ class Screening:
                 continue
             measure = MEASURES[key]
             usual = ", ".join(
-                f"{number(measure.value(level))} {measure.unit}"
+                f"{rounded(measure.value(level))} {measure.unit}"
                 + ("" if name == "all" else f" ({_CLASSES[name]})")
                 for name, level in located.centres.items()
             )
@@ -369,7 +369,7 @@ def _ranges(measure: Measure, blame: Blame) -> str:
     if any(map(math.isnan, (*blame.seen, *blame.elsewhere))):
         return ""
     own, others = (
-        " to ".join(number(value) for value in sorted(map(measure.value, levels)))
+        " to ".join(rounded(value) for value in sorted(map(measure.value, levels)))
         for levels in (blame.seen, blame.elsewhere)
     )
     return f": {own} {measure.unit}, elsewhere {others}"
