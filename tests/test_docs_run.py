@@ -25,10 +25,18 @@ from tests.test_docs import COMMANDS, PAGES, TOP, shown
 CLUSTERGATE = str(Path(sys.executable).parent / "clustergate")
 CAPTURED = TOP / "tests" / "data" / "runs" / "smoke"
 RUNS = ("20261121T080000Z-r1", "20261121T200000Z-r1", "20261122T080000Z-r1")
+PACKED = "20261123T080000Z-r1"
 # Two sessions of ReFrame: no captured run has any.
 SESSIONS = "compare 5f0c2a1b 9e41d7c3"
 # What a page leaves to its reader, and what stands for it here.
-NAMES = {"NAME": "alpha", "SYSTEM": "alpha", "RUN": RUNS[-1], "A": "a.csv", "B": "b.csv"}
+NAMES = {
+    "NAME": "alpha",
+    "SYSTEM": "alpha",
+    "RUN": RUNS[-1],
+    "A": "a.csv",
+    "B": "b.csv",
+    "STORE": "other",
+}
 
 # Those that launch nothing, and the exit status where it is not 0.
 AT_ONCE = {
@@ -38,7 +46,9 @@ AT_ONCE = {
     r"(list (runs|checks)|prune|site schema|golden (list|verify$))\b": 0,
     r"evaluation (list(?! mistyped)|report|run \S+ --plan)": 0,
     r"expect --dry-run$": 0,
-    r"open --all$": 0,
+    r"open (--all|results.zip --output looked-at)$": 0,
+    r"merge (STORE|results.zip)$": 0,
+    r"pack last --output results.zip": 0,
     # Nothing was recorded of the captured runs but their figures.
     r"baseline --dry-run$": 1,
     r"baseline --site alpha --mode maintenance( --dry-run)?$": 1,
@@ -153,6 +163,7 @@ ELSEWHERE = {
     r"ab --site alpha .* HPL ": "eight ranks of HPL on the two cores that all nodes share",
     r"screen --nodes|check .*--nodes": "of a cluster with a hundred nodes",
     r"node$": "tests/test_node.py runs it",
+    r"check --trial$": "tests/test_trials.py has runs with its mark",
     r"screen --site alpha$": "twenty minutes; the same words with a budget are run",
     r"check( --mode maintenance --stack mpich)?$": "the whole: half an hour, and as `make check`",
     r"check --check TokenRingCheck": "tests/test_added_benchmark.py installs and runs it",
@@ -212,6 +223,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).symlink_to(TOP / name)
     for run in RUNS:
         shutil.copytree(CAPTURED, folder / "home" / "results" / "runs" / run / "cases")
+    shutil.copytree(CAPTURED, folder / "other" / "results" / "runs" / PACKED / "cases")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("CLUSTERGATE_HOME", str(folder / "other"))
+        assert cli.main(["pack", PACKED, "--output", str(folder / "results.zip")]) == 0
     for name in ("a", "b", "old", "new"):
         (folder / f"{name}.csv").write_text("metric,value\n" + "latency_us,1.5\n" * 6, "utf-8")
     imports = "from clustergate.sites import configuration, stack\n\n"

@@ -1,15 +1,27 @@
 """The index of all runs, `clustergate open --all`."""
 
 import datetime
+import math
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from clustergate.cli import main
 from clustergate.core import store
+from clustergate.core.model import Verdict
+from clustergate.judge.history.by_system import (
+    FigureSaid,
+    Line,
+    LineKey,
+    Overview,
+    Stands,
+    levels_of,
+    overview,
+)
 from clustergate.judge.history.listing import StoredRun
 from clustergate.judge.history.series import collect
 from clustergate.judge.history.trends import trends
@@ -27,8 +39,11 @@ def stored(run, verdict, kind="check", **more):
     return StoredRun(run, WHEN, kind, verdict=verdict, **of)
 
 
+NO_SYSTEMS = Overview((), (), ())
+
+
 def page_of(runs, accepted=(), found=()):
-    return index.render(runs, found, accepted, Path("/home"))
+    return index.render(runs, found, accepted, Path("/home"), NO_SYSTEMS)
 
 
 def test_runs_are_listed_with_their_verdicts_and_pages():
@@ -109,3 +124,92 @@ def test_it_is_written_anew_beside_the_runs(tmp_path, monkeypatch, capsys):
     }
     with pytest.raises(SystemExit):
         main(["open", "previous", "--all"])
+
+
+def judged(run, value, verdict="pass", expectations=(), **case):
+    """Return a run of one benchmark, whose verdicts are stored."""
+    figures = [
+        {"name": "PingPong 8 bytes latency_us", "value": value, "unit": "us", "verdict": verdict},
+        {"name": "PingPong 1024 bytes bandwidth_mb_s", "value": 900 / value, "verdict": "pass"},
+        {"name": "PingPong 8 bytes t_cpu_us", "value": None, "verdict": "no reference"},
+    ]
+    of = {"check": "ImbMpi1Check", "stack": "mpich", "partition": "alpha:node"}
+    answer = {
+        "cases": [{**of, "parameters": {"ranks": "2"}, "figures": figures, **case}],
+        "expectations": [{"name": name, "standing": word} for name, word in expectations],
+    }
+    store.write_json(store.run_folder(run) / "verdicts.json", answer)
+    return stored(run, verdict)
+
+
+def systems():
+    """Return two systems of a benchmark each, one of them slower in its last run."""
+    keys = [
+        LineKey(system, "IMB-MPI1", "mpich", f"{system}:node", "ranks=2", "smoke")
+        for system in ("alpha", "beta")
+    ]
+    lines = [
+        Line(
+            key,
+            "ImbMpi1Check",
+            ["20261101T080000Z-r0", "20261101T080000Z-r1"],
+            [WHEN, WHEN],
+            levels=[0.0, level],
+            figures=[FigureSaid("PingPong 8 bytes latency_us", verdict, 1.5)],
+            headlines=["PingPong 8 B 1.5 us"],
+        )
+        for key, level, verdict in zip(
+            keys, (0.0, -0.3), (Verdict.PASS, Verdict.REGRESSION), strict=True
+        )
+    ]
+    stands = Stands("alpha", "20261101T080000Z-r1", 3, ("HPL, mpich",), 1)
+    return Overview(lines, [stands], ["20261101T080000Z-r9"])
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
+
+
+def test_systems_are_read_from_their_verdicts(home):
+    runs = [judged(f"r{k}", value) for k, value in enumerate((1.0, 1.0, 2.0), 1)]
+    runs[2] = judged("r3", 2.0, "regression", [("HPL", "missed"), ("x", "of another run")])
+    trial = judged("r4", 9.0)
+    (store.run_folder("r5") / "verdicts.json").parent.mkdir()
+    (store.run_folder("r5") / "verdicts.json").write_text('{"cases": [{"check": 1}]}')
+    listed = [stored("r5", ""), replace(trial, trial=True), *runs[::-1]]
+    seen = overview(listed)
+    (line,) = seen.lines
+    assert line.runs == ["r1", "r2", "r3"]
+    # Twice as slow in both figures that have a better side.
+    assert line.levels == pytest.approx([0.0, 0.0, -math.log(2)])
+    assert line.counts == {Verdict.REGRESSION: 1, Verdict.PASS: 1, Verdict.NO_REFERENCE: 1}
+    assert line.verdict is Verdict.REGRESSION
+    assert line.headlines == ["PingPong 8 B 2.000 us", "PingPong best 450.0 MB/s"]
+    assert seen.expected == [Stands("alpha", "r3", 0, ("HPL",), 0)]
+    assert seen.unread == ["r5"]
+
+
+def test_a_run_without_a_known_figure_is_as_usual():
+    known = {"PingPong 8 bytes latency_us": 1.0}
+    assert levels_of([known, {}, {"x unheard_of": 3.0}]) == [0.0, 0.0, 0.0]
+    assert levels_of([{}, {}]) == [0.0, 0.0]
+
+
+def test_the_page_shows_how_each_system_stands():
+    text = index.render([], [], [], Path("/home"), systems())
+    told = Page(text).with_id("systems")
+    assert "beta IMB-MPI1 mpich beta:node ranks=2 smoke 2" in " ".join(told.split())
+    assert "1 regression" in told
+    assert "HPL, mpich" in told
+    assert "The verdicts of 20261101T080000Z-r9 are damaged" in told
+
+
+def test_who_merged_which_runs_is_told():
+    mark = {"from": "/shared/beta", "by": "jo", "at": "2026-11-03T08:00:00+00:00"}
+    (one,) = index.merged([mark, mark])
+    assert (one.what, one.by, one.why) == (
+        "2 runs merged",
+        "jo 2026-11-03",
+        "from /shared/beta",
+    )

@@ -110,6 +110,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             [test_report_history.trend()],
             index.accepted("alpha", [("eva 2026-05-02", "accepted as slower: a new kernel")]),
             folder,
+            test_index.systems(),
         ),
         "reasons": explanation("reasons.html"),
         "glossary": explanation("glossary.html"),
@@ -254,3 +255,19 @@ def test_tab_reaches_what_can_be_used(browser: Browser, pages: dict[str, Path]) 
         outlined = "return getComputedStyle(document.activeElement).outlineStyle"
         assert browser.ask(outlined) != "none"
     assert {"BUTTON", "SUMMARY"} <= set(reached)
+
+
+def test_one_field_filters_all_tables(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.look(width=DESK[0], height=DESK[1])
+    browser.open(pages["index"])
+    shown = """
+        const input = document.querySelector("#tools input");
+        input.value = arguments[0];
+        input.dispatchEvent(new Event("input"));
+        return Array.from(document.querySelectorAll("#systems .trends tbody tr, #runs tbody tr"))
+            .filter(row => row.offsetParent).length;
+    """
+    every, slower, none = (
+        browser.ask(shown, word) for word in ("", "beta mpich REGRESS", "beta x")
+    )
+    assert (every, slower, none) == (6, 1, 0)

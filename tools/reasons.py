@@ -49,7 +49,8 @@ TOPICS: Mapping[str, str] = {
     "Screening and gate": "contest gate promise screening software",
     "Input and files": "file folder hpl hpl-dat input prune sizing yaml",
     "Commands": (
-        "added command doctor dry-run fleet home machine option reframe resume rows site-scan sweep"
+        "added command doctor dry-run fleet home machine open option reframe resume rows site-scan "
+        "sweep"
     ),
     "Site configs and schedulers": "flux lscpu pbs pipeline site slurm wish",
     "Hostfiles, layouts, plans": "allocation hostfile layout plan",
@@ -58,7 +59,7 @@ TOPICS: Mapping[str, str] = {
         "wheels"
     ),
     "Stored runs, comparisons, golden builds": (
-        "check compare contender export golden history nodes run"
+        "check compare contender export golden history nodes package run store"
     ),
     "Sessions of ReFrame suites": "judge suite",
     "Reference files": "anchors expect references schema statistics tolerance",

@@ -16,12 +16,13 @@ from clustergate.cli.passing_on import option
 from clustergate.cli.selection import RECENT, named_run, recent
 from clustergate.cli.suite_options import add_suite, past_named, place_of
 from clustergate.core import store
-from clustergate.core.model import BadRequest, Better, OutputError
+from clustergate.core.model import BadRequest, Better, CaseRecord, OutputError
 from clustergate.core.notation import counted
 from clustergate.core.outputs import OUTPUT_UNREADABLE_HERE
 from clustergate.core.reasons import Words
 from clustergate.core.words import COMPARE_ITSELF, OPTION_RANGE
 from clustergate.judge.history.listing import kind_of
+from clustergate.judge.history.packages import is_package, open_package
 from clustergate.judge.history.stored_runs import in_order, trial_note
 from clustergate.judge.nodes import FEWEST_NODES
 from clustergate.report import console
@@ -109,17 +110,18 @@ def run(arguments: argparse.Namespace) -> int:
     names = [_named(name) for name in (arguments.a, arguments.b)]
     if len({*map(os.path.realpath, names)}) < 2:
         raise BadRequest(COMPARE_ITSELF(name=names[0]))
-    a, b = (_samples(name, ignored) for name in names)
+    held = [_held(name) for name in names]
+    a, b = (_samples(name, one, ignored) for name, one in zip(names, held, strict=True))
     copied = [str(COMPARE_COPIES())] if sample_sets.are_copies(a, b) else []
     keys, both = sample_sets.compare_sets(a, b, arguments.margin / 100, better)
     records = _plain(keys, both)
     otherwise = copied + [str(why) for why in comparisons.other_methods(keys)]
-    if not any(Path(name).is_file() for name in names):
-        runs = [store.read_cases(name.partition(":")[0]) for name in names]
+    runs = [one[1] for one in held if one]
+    if len(runs) == len(names):
         otherwise += map(str, comparisons.other_processors(*runs) or comparisons.other_nodes(*runs))
     for name in (name for name in names if not Path(name).is_file()):
         otherwise += trial_note(store.run_folder(name.partition(":")[0]))
-    if all(Path(name).is_file() for name in names):
+    if not runs:
         otherwise += comparisons.suspect_columns(records)
         otherwise.append(str(COMPARE_FILES()))
     return _told(arguments, names, records, both, otherwise)
@@ -276,8 +278,21 @@ def _named(name: str) -> str:
     return f"{named_run(run)}{colon}{stack}"
 
 
-def _samples(name: str, ignored: Sequence[str]) -> pl.DataFrame:
-    if Path(name).is_file():
+def _held(name: str) -> tuple[str, list[CaseRecord]] | None:
+    """Return the id and the cases of a run or of a package, None of a file of samples."""
+    if not Path(name).is_file():
+        run = name.partition(":")[0]
+        return run, store.read_cases(run)
+    if not is_package(name):
+        return None
+    package = open_package(Path(name))
+    return package.run, package.records(name)
+
+
+def _samples(
+    name: str, held: tuple[str, list[CaseRecord]] | None, ignored: Sequence[str]
+) -> pl.DataFrame:
+    if held is None:
         return sample_sets.from_csv(name, ignored)
-    run, _, stack = name.partition(":")
-    return sample_sets.from_run(run, stack)
+    stack = "" if Path(name).is_file() else name.partition(":")[2]
+    return sample_sets.of_records(*held, stack)

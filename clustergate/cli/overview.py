@@ -78,6 +78,14 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
         ),
         "show": About("print the summary of a stored run again", ("show last",)),
         "open": About("open the report of a stored run in a browser", ("open", "open previous")),
+        "merge": About(
+            "bring the runs of other homes and packages into this one",
+            ("merge /shared/alpha /shared/beta", "merge results.zip"),
+        ),
+        "pack": About(
+            "write a run into one file for others to open, compare and cite",
+            ("pack last --output results.zip", "pack r8 --output r8.zip --license CC-BY-4.0"),
+        ),
         "prune": About(
             "remove old runs; shows what stays", ("prune", "prune --older-than 30d --yes")
         ),

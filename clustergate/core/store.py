@@ -23,7 +23,7 @@ from typing import Any, TypeGuard
 
 from clustergate.core.files.shared import locked
 from clustergate.core.files.stored import UnknownKey, decode, encode
-from clustergate.core.files.whole import is_full, read_json, write_whole
+from clustergate.core.files.whole import is_full, parse_json, write_whole
 from clustergate.core.model import (
     INPUT_NO_NAME,
     METRICS,
@@ -293,7 +293,16 @@ def read_case(run_id: str, name: str, state: Path | None = None) -> CaseRecord:
     """Return a case of a run; raises :class:`StoreError` that names its file if it is damaged."""
     path = case_file(run_id, name, state)
     try:
-        content = read_json(path)
+        content = path.read_bytes()
+    except OSError as error:
+        raise StoreError(RUN_DAMAGED_CASE(path=path, why=error)) from None
+    return parse_case(content, path)
+
+
+def parse_case(text: bytes, path: Path | str) -> CaseRecord:
+    """Return what a case's file holds; raises :class:`StoreError` that names it if damaged."""
+    try:
+        content = parse_json(text.decode())
         if content.pop("schema") != SCHEMA:
             raise StoreError(OTHER_VERSION(path=path))
         return _checked(decode(content, CaseRecord, always=_ALWAYS))

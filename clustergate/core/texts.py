@@ -199,6 +199,13 @@ def figure_name(figure: Figure) -> str:
     return " ".join(word for word in (figure.benchmark, *conditions, metric) if word)
 
 
+def telling(conditions: Conditions) -> list[str] | None:
+    """Return how conditions stand in :func:`figure_name`, None where one does not."""
+    if not conditions.keys() <= _TELLING.keys():
+        return None
+    return [_TELLING[key](value) for key, value in conditions.items()]
+
+
 def group_name(group: Group) -> str:
     """Return how a group is called in a sentence, such as ``all 14 figures of PingPong``."""
     return f"all {group.figures} figures of {group.benchmark}"

@@ -27,6 +27,7 @@ from tools.bench import (
     samples,
     scale,
     setting_up,
+    sites,
     starting,
 )
 from tools.bench.spread import Figure, as_record, table
@@ -63,6 +64,9 @@ def sections(
             room, cases=300 if quick else 10000, rounds=rounds(9, 50), say=say
         ),
         scale.SECTION: scale.measure(room, rounds=rounds(9, 25), say=say),
+        sites.SECTION: sites.measure(
+            room, runs=100 if quick else sites.RUNS, rounds=rounds(5, 30), say=say
+        ),
         samples.SECTION: samples.measure(room, samples=1_000_000, rounds=rounds(9, 40), say=say),
     }
 

@@ -36,6 +36,7 @@ class Dated:
 
     ``started`` is the date in its name. Its files were ``first_written`` and ``last_written`` as
     they say, which a copy may keep, and ``changed`` as the file system says, which none does.
+    One that was ``merged`` has its number from another home, which tells nothing of this one's.
     """
 
     run_id: str
@@ -43,6 +44,11 @@ class Dated:
     first_written: datetime.datetime
     last_written: datetime.datetime
     changed: datetime.datetime
+    merged: bool = False
+
+    @property
+    def number(self) -> int:
+        return 0 if self.merged else number_of_run(self.run_id)
 
 
 DATED_AHEAD = Words(
@@ -106,16 +112,16 @@ TOO_EARLY = Words(
 def _out_of_order(runs: Sequence[Dated]) -> dict[str, Reason]:
     """Return the fewest runs without which dates rise with numbers, as those that disagree."""
     numbered = sorted(
-        (run for run in runs if number_of_run(run.run_id)),
-        key=lambda run: (number_of_run(run.run_id), run.started),
+        (run for run in runs if run.number),
+        key=lambda run: (run.number, run.started),
     )
     kept = _rising(numbered)
-    numbers = [number_of_run(run.run_id) for run in kept]
+    numbers = [run.number for run in kept]
     rising, doubted = {run.run_id for run in kept}, {}
     for run in numbered:
         if run.run_id in rising:
             continue
-        place = bisect.bisect_left(numbers, number_of_run(run.run_id))
+        place = bisect.bisect_left(numbers, run.number)
         if place < len(kept) and run.started > kept[place].started + _APART:
             doubted[run.run_id] = TOO_LATE(run=run.run_id, other=kept[place].run_id)
         elif place and run.started < kept[place - 1].started - _APART:
@@ -162,15 +168,13 @@ def in_order(runs: Sequence[Dated], doubted: Mapping[str, Reason]) -> list[Dated
     # Nothing was made after what has a higher number.
     latest: dict[str, datetime.datetime] = {}
     before = datetime.datetime.max.replace(tzinfo=_UTC)
-    for run in sorted(runs, key=lambda run: number_of_run(run.run_id), reverse=True):
+    for run in sorted(runs, key=lambda run: run.number, reverse=True):
         latest[run.run_id] = min(run.started, before)
         if run.run_id not in doubted:
             before = latest[run.run_id]
     return sorted(
         runs,
-        key=lambda run: order_of_run(
-            run.run_id, latest[run.run_id] if number_of_run(run.run_id) else run.started
-        ),
+        key=lambda run: order_of_run(run.run_id, latest[run.run_id] if run.number else run.started),
     )
 
 

@@ -42,7 +42,7 @@ _PAGES = ("gate.html", "report.html", "ab.html", "screening/screening.html")
 """What a browser shows of a run, the page with the answer first."""
 # Also of runs made before they noted it themselves.
 _KINDS = {GATE: "gate", ASKED: "check", "screening": "screen", "tuning": "tune"}
-_RUNNING, _UNFINISHED = "running", "unfinished"
+RUNNING, UNFINISHED = "running", "unfinished"
 
 
 @dataclass(frozen=True)
@@ -88,23 +88,26 @@ def call_of(run: str) -> Sequence[Sequence[str]]:
 def listed_runs(state: Path | None = None) -> list[StoredRun]:
     """Return the runs of a home, the newest first."""
     every = in_order(state=state, trials=True)
-    return [_read(started, folder, state) for started, folder in reversed(every)]
+    return [stored_run(folder, state, started) for started, folder in reversed(every)]
 
 
-def _read(started: datetime.datetime, folder: Path, state: Path | None) -> StoredRun:
+def stored_run(
+    folder: Path, state: Path | None = None, started: datetime.datetime | None = None
+) -> StoredRun:
+    """Return what the run in a folder was; ``started`` is as its name says, if not given."""
     made, asked, ended, gate = (noted(folder / n) for n in (MADE, ASKED, ENDED, GATE))
     asked = {**made, **asked, **gate}
     kind = kind_of(folder)
     verdict = verdict_of(folder)
     if not verdict and is_running(folder):
-        verdict = _RUNNING
+        verdict = RUNNING
     answered = {"check": ended, "screen": ended, "ab": (folder / AB).exists(), "gate": False}
     if not verdict and not answered.get(kind, True):
-        verdict = _UNFINISHED
+        verdict = UNFINISHED
     system = asked.get("system", Path(str(asked.get("site", ""))).stem)
     return StoredRun(
         folder.name,
-        started,
+        started or stored_runs.started_of(folder),
         kind,
         str(ended.get("system", system)),
         str(asked.get("mode", "")),
@@ -144,7 +147,7 @@ def kind_of(folder: Path) -> str:
     return next(kinds, "") or str(noted(folder / MADE).get("kind", ""))
 
 
-RUN_UNFINISHED = Words(
+RUNUNFINISHED = Words(
     "run.unfinished",
     "the run {run} has no {lacks}",
     cause="it was interrupted, or it failed",
@@ -182,7 +185,7 @@ def lacking(folder: Path, lacks: str) -> BadRequest:
     if kind == "gate" or (kind in ("check", "screen") and not (folder / ENDED).is_file()):
         command = kind if kind == "gate" else f"{kind} --resume {folder.name}"
         begun = kind != "check" or (folder / PRINTED).is_file()
-        error = BadRequest((RUN_UNFINISHED if begun else NOT_BEGUN)(command=command, **facts))
+        error = BadRequest((RUNUNFINISHED if begun else NOT_BEGUN)(command=command, **facts))
         if kind == "gate":
             # What comes next is that call again; of an answer that was taken back the screening
             # in the same folder has it.
@@ -326,7 +329,7 @@ def _baselines() -> Path:
     return store.runs_folder().with_name("baselines.json")
 
 
-PRUNE_RUNNING = Words("prune.running", "still running")
+PRUNERUNNING = Words("prune.running", "still running")
 PRUNE_BASELINE = Words("prune.baseline", "from the days of the baseline of {system}")
 LAST_OPEN = Words("prune.last-open", "the last gate of {system} that opened")
 PRUNE_YOUNG = Words("prune.young", "started after {before}")
@@ -359,8 +362,8 @@ def what_stays(
         days = [of for system, of in of_baselines.items() if run.system in ("", system)]
         of_baseline = run.run in noted or any(not around.isdisjoint(of) for of in days)
         opens, why = run.verdict == "OPEN" and not run.trial, None
-        if run.verdict == _RUNNING:
-            why = PRUNE_RUNNING()
+        if run.verdict == RUNNING:
+            why = PRUNERUNNING()
         elif of_baseline:
             why = PRUNE_BASELINE(system=run.system)
         elif opens and run.system not in opened:

@@ -25,7 +25,8 @@ ASKED = "asked.json"
 """What a run of a mode was asked for."""
 MADE = "made.json"
 """What ``keep_made`` of the listing noted of a run that is not one of a mode."""
-GATE = "gate.json"
+GATE, MERGED = "gate.json", "merged.json"
+"""``MERGED`` is in a run that was brought from another home: from where, by whom and when."""
 _UTC = datetime.timezone.utc
 _STARTED = re.compile(r"(\d{8}T\d{6}Z)-r?\d+")
 _LONG_S = 300 * 86400.0
@@ -124,9 +125,21 @@ def left_out(why: Iterable[Reason | None]) -> list[str]:
 
 def _dated(state: Path | None) -> tuple[Sequence[Dated], dict[str, Reason]]:
     """Return the runs of a home, the oldest first, and which of them are dated wrongly."""
-    runs = [_witnesses(f) for f in store.runs_folder(state).glob("*") if f.is_dir()]
+    folders = [folder for folder in store.runs_folder(state).glob("*") if folder.is_dir()]
+    runs = [_witnesses(folder) for folder in folders]
     doubted = doubts(runs, datetime.datetime.now(_UTC))
+    for folder in folders:
+        if why := noted(folder / MERGED).get("doubt"):
+            doubted[folder.name] = DOUBTED_THERE(run=folder.name, why=str(why))
     return dating.in_order(runs, doubted), doubted
+
+
+DOUBTED_THERE = Words(
+    "run.doubted-there",
+    "{run} was left out where it was merged from",
+    cause="{why}",
+    remedy="mend it there, remove it here, and merge again",
+)
 
 
 def _witnesses(folder: Path) -> Dated:
@@ -141,8 +154,9 @@ def _witnesses(folder: Path) -> Dated:
     if abs(last - began.timestamp()) > _LONG_S:
         # Whoever mends a run later leaves its other files as they were.
         first = _oldest_s(folder)
-    times = (datetime.datetime.fromtimestamp(one, _UTC) for one in (first, last, changed))
-    return Dated(folder.name, began, *times)
+    times = [datetime.datetime.fromtimestamp(one, _UTC) for one in (first, last, changed)]
+    merged = (folder / MERGED).exists()
+    return Dated(folder.name, began, times[0], times[1], times[2], merged)
 
 
 def started_of(folder: Path) -> datetime.datetime:

@@ -2,6 +2,7 @@
 // The page is complete without this: it adds a filter, buttons that copy, and opens what is linked to.
 (function () {
   const cases = Array.from(document.querySelectorAll("details.case"));
+  const rows = Array.from(document.querySelectorAll("table.filtered tbody tr"));
   const tools = document.getElementById("tools");
 
   function button(label, action) {
@@ -24,6 +25,11 @@
       one.hidden = !shown;
       if (word) { one.open = shown; }
     }
+    const words = word.split(/\s+/);
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every(function (one) { return text.includes(one); });
+    }
   }
 
   function openLinked() {
@@ -34,11 +40,11 @@
   if (tools) {
     const input = document.createElement("input");
     input.type = "search";
-    input.placeholder = "filter: a benchmark, a metric, a stack, a verdict";
+    input.placeholder = tools.dataset.filters || "filter: a benchmark, a metric, a stack, a verdict";
     input.setAttribute("aria-label", "filter the figures");
     input.addEventListener("input", function () { filter(input.value.trim().toLowerCase()); });
-    tools.append(
-      input,
+    tools.append(input);
+    if (cases.length) tools.append(
       button("unfold all", function () { for (const one of cases) { one.open = true; } }),
       button("fold all", function () { for (const one of cases) { one.open = false; } })
     );
