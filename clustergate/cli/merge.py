@@ -44,6 +44,6 @@ def run(arguments: argparse.Namespace) -> int:
                 counts["not merged"] += 1
                 print(f"clustergate: {arguments.invocation.completed(error)}", file=sys.stderr)
         refused += counts["not merged"]
-        told = (NEW, THERE, *(["not merged"] if counts["not merged"] else []))
-        print(f"{path}: {', '.join(f'{counts[word]} {word}' for word in told)}", flush=True)
+        words = (NEW, THERE, *(["not merged"] if counts["not merged"] else []))
+        print(f"{path}: {', '.join(f'{counts[word]} {word}' for word in words)}", flush=True)
     return 1 if refused else 0

@@ -87,8 +87,8 @@ def merged(marks: Iterable[Mapping[str, Any]]) -> list[Accepted]:
 def _line(levels: Sequence[float]) -> Markup:
     """Draw a benchmark's last runs; more than these are no wider than a dot apart."""
     last = levels[-_DRAWN:]
-    told = f"{counted(len(last), 'run')}, higher is faster"
-    return plots.trend(last, [], least=SMALLEST_HEIGHT, description=told)
+    description = f"{counted(len(last), 'run')}, higher is faster"
+    return plots.trend(last, [], least=SMALLEST_HEIGHT, description=description)
 
 
 def render(

@@ -169,13 +169,13 @@ def _headlines(check: str, values: Mapping[str, float]) -> Iterator[str]:
         if one.check == check and one.first and (said := telling(one.conditions)) is not None:
             metric = () if one.metric == one.benchmark else (one.metric,)
             words = " ".join([one.benchmark, *said, *metric]).split()
-            found = [
+            matching = [
                 value
                 for name, value in values.items()
                 if name.split()[:1] == words[:1] and {*words} <= {*name.split()}
             ]
-            if found:
-                picked = one.picked(found, every_metric()[one.metric].better) * one.scale
+            if matching:
+                picked = one.picked(matching, every_metric()[one.metric].better) * one.scale
                 yield f"{one.title} {number(picked)} {one.unit}"
 
 
@@ -195,9 +195,9 @@ def levels_of(values: Sequence[Mapping[str, float]]) -> list[float]:
         return [0.0] * len(values)
     levels = table - np.nanmedian(table, axis=0)
     measured = ~np.isnan(levels).all(axis=1)
-    told = np.zeros(len(values))
-    told[measured] = np.nanmedian(levels[measured], axis=1)
-    return [float(level) for level in told]
+    levels_by_run = np.zeros(len(values))
+    levels_by_run[measured] = np.nanmedian(levels[measured], axis=1)
+    return [float(level) for level in levels_by_run]
 
 
 def _sign(name: str) -> int:

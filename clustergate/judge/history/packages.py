@@ -95,15 +95,15 @@ def files_of(folder: Path) -> list[str]:
 
     Raises :class:`BadRequest` for a link, a pipe or a device.
     """
-    found = []
+    names = []
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
         if not stat.S_ISDIR(mode):
             if not stat.S_ISREG(mode):
                 raise BadRequest(RUN_LINK(path=path))
             if path.name != LOCK:
-                found.append(path.relative_to(folder).as_posix())
-    return found
+                names.append(path.relative_to(folder).as_posix())
+    return names
 
 
 def read_run(folder: Path) -> Package:
