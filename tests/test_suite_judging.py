@@ -350,8 +350,18 @@ def test_sessions_of_another_suite_in_one_place_are_none_of_this_one():
     ]
     run = judged([newest, *sorted([*before, *others], key=lambda x: x.started, reverse=True)])
     assert "beside 19 earlier sessions" in run.session
+    assert any("19 sessions of other suites left out" in note for note in run.notes)
     assert not any("did not run" in note for note in run.notes)
     assert figure(run).judgement.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(("days", "status"), [((18, 20), 2), ((17, 18, 20), 1)])
+def test_a_session_of_other_tests_alone_is_of_the_suite_and_confirms_none(days, status):
+    newest, another, *before = sessions(21, slow=slow_on(*days))
+    alone = [x for x in another.results if x.test == "test5"]
+    run = judged([newest, dataclasses.replace(another, results=alone), *before])
+    assert "beside 20 earlier sessions" in run.session
+    assert status_of(run) == status
 
 
 def test_tests_whose_files_move_keep_their_history():

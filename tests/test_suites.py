@@ -152,6 +152,28 @@ def test_the_newest_and_the_oldest_sessions_alone_are_read(tmp_path):
     assert sessions_at(folder, 3, 2) == sessions_at(path, 3, 2)
 
 
+def test_of_several_suites_in_one_place_enough_of_the_newest_are_read(tmp_path):
+    of = [report(k, name="stream" if k % 4 == 3 else f"other{k % 4}") for k in range(60)]
+    path = database(tmp_path, of)
+    read = sessions_at(path, 5, 2)
+    own = [one.session_id for one in read if one.results[0].test == "stream"]
+    assert own == ["s59", "s55", "s51", "s47", "s43", "s7", "s3"]
+
+
+def test_report_files_that_were_copied_are_in_the_order_of_their_sessions(tmp_path):
+    for k in range(20):
+        file = tmp_path / f"run-report-{k}.json"
+        file.write_text(json.dumps(report(k)))
+        os.utime(file, (20 - k, 20 - k))
+    assert [one.session_id for one in sessions_at(tmp_path, 2)] == ["s19", "s18"]
+
+
+def test_a_session_that_is_named_is_read_however_old_it_is(tmp_path):
+    path = database(tmp_path, [report(k) for k in range(50)])
+    read = sessions_at(path, 3, named={"s40", "s2"})
+    assert [one.session_id for one in read] == ["s40", "s39", "s38", "s2"]
+
+
 def test_reframes_own_places_are_known(monkeypatch, tmp_path):
     for name in ("RFM_REPORT_FILE", "RFM_SQLITE_DB_FILE"):
         monkeypatch.delenv(name, raising=False)
@@ -424,6 +446,29 @@ def test_the_command_judges_a_session_that_reframe_left(suite, tmp_path, monkeyp
     assert [error.message for error in held_to.iter_errors(document)] == []
 
 
+def test_history_comparison_and_references_are_of_the_suite_of_the_session(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    path = str(database(tmp_path, [report(k, name="own" if k % 2 else "alien") for k in range(20)]))
+
+    def said(*words):
+        cli.main([*words, "--reframe", path, "--exclusive"])
+        told = capsys.readouterr()
+        assert " sessions of other suites left out" in told.err
+        return told.out
+
+    for words, test, other in (((), "own", "alien"), (("--session", "s18"), "alien", "own")):
+        for command in (("history", "--all", "--json"), ("baseline",)):
+            out = said(*command, *words)
+            assert test in out
+            assert other not in out
+    for words, ratio in ((("previous", "last"), 119 / 117), (("s16", "s18"), 118 / 116)):
+        compared = json.loads(said("compare", *words, "--json"))
+        assert compared["ratio"] == pytest.approx(ratio)
+
+
 def test_the_command_names_the_session_that_is_asked_for(suite, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -434,7 +479,7 @@ def test_the_command_names_the_session_that_is_asked_for(suite, tmp_path, monkey
     assert cli.main(["judge", "--reframe", str(path), "--session", "nothing"]) == 2
     assert "is called nothing" in capsys.readouterr().err
     assert cli.main(["judge", "--reframe", str(path), "--since", "2100-01-01"]) == 2
-    assert "began since 2100-01-01; name an earlier day" in capsys.readouterr().err
+    assert "began since 2100-01-01 00:00; name an earlier day" in capsys.readouterr().err
     assert cli.main(["judge", "--reframe", str(path), "--session", "previous"]) == 0
     assert f"the session {older}" in capsys.readouterr().out
     assert cli.main(["judge"]) == 2

@@ -140,7 +140,7 @@ def _of_suite(arguments: argparse.Namespace) -> int:
 
     if arguments.json:
         raise BadRequest(BASELINE_FORM())
-    past = past_named(arguments)
+    past = past_named(arguments, {arguments.session})
     wanted = selection.named_cases(arguments)
     known = references_of_suite(past)
     made = {

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from clustergate.benchmarks.formats import parse
 from clustergate.benchmarks.registry import every_metric
 from clustergate.cli.passing_on import option
-from clustergate.cli.selection import RECENT, named_run, recent
-from clustergate.cli.suite_options import add_suite, past_named, place_of
+from clustergate.cli.selection import named_run, recent
+from clustergate.cli.suite_options import add_suite, past_named
 from clustergate.core import store
 from clustergate.core.model import BadRequest, Better, CaseRecord, OutputError
 from clustergate.core.notation import counted
@@ -23,12 +23,13 @@ from clustergate.core.reasons import Words
 from clustergate.core.words import COMPARE_ITSELF, OPTION_RANGE
 from clustergate.judge.history.listing import kind_of
 from clustergate.judge.history.packages import is_package, open_package
-from clustergate.judge.history.stored_runs import in_order, trial_note
+from clustergate.judge.history.stored_runs import RECENT, in_order, trial_note
 from clustergate.judge.nodes import FEWEST_NODES
 from clustergate.report import console
 from clustergate.stats.one_thread import one_thread
 from clustergate.studies.ab import by_node, comparisons, sample_sets
 from clustergate.studies.ab.comparisons import METRIC
+from clustergate.suites.places import place_of
 from clustergate.suites.settings import BETTER_FORM
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--margin PERCENT", "equivalence margin; default: 5", type=float, default=5.0)
     option(parser, "--ignore COLUMN,…", "columns of a file that are not conditions", default="")
     option(parser, "--all", "also figures of which none is better")
-    add_suite(parser, better=False)
+    add_suite(parser, two=True)
     form = parser.add_mutually_exclusive_group()
     option(form, "--json", "an object per metric and conditions")
     option(form, "--csv", "a row per metric and conditions")
@@ -129,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _sessions(arguments: argparse.Namespace) -> int:
     """Print the comparison of two sessions of a suite; 0 whatever it says."""
-    past = past_named(arguments)
+    past = past_named(arguments, {arguments.a, arguments.b})
     newest = past.runs[::-1]
     ids = [one.run_id for one in newest]
     chosen = [newest[place_of(one, ids, arguments.reframe)] for one in (arguments.a, arguments.b)]

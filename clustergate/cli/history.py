@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     from clustergate.judge.history import trends as history
     from clustergate.report import terminal, trends
 
-    suite = past_named(arguments) if arguments.reframe else None
+    suite = past_named(arguments, {arguments.session}) if arguments.reframe else None
     runs = [*(suite.runs if suite else selection.named_runs(arguments))]
     wanted = selection.named_cases(arguments)
     for line in left_out(run.doubt for run in runs if not suite):

@@ -10,7 +10,7 @@ from pathlib import Path
 from clustergate.cli.answers import add_json, answering, telling
 from clustergate.cli.passing_on import option
 from clustergate.cli.running import tell
-from clustergate.cli.suite_options import add_suite, place_of, sessions_since, settings_of
+from clustergate.cli.suite_options import add_suite, sessions_named, settings_of
 from clustergate.core import store
 from clustergate.core.model import BadRequest
 from clustergate.core.reasons import Words
@@ -37,7 +37,6 @@ JUDGE_WHICH = Words(
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--last", "the newest session in the places where ReFrame puts reports")
     add_suite(parser)
-    option(parser, "--session UUID", "this one instead of the newest, by how its id begins")
     option(parser, "--since WHEN", "by sessions since 2026-11-03, or of the last 12h or 7d, alone")
     option(parser, "--strict", "exit status 1 also where a figure of unknown direction changed")
     add_json(parser)
@@ -62,11 +61,7 @@ def _judged(arguments: argparse.Namespace, run_id: str, now: datetime.datetime) 
     from clustergate.suites.judging import NEWEST, OLDEST, judge_session
 
     place = arguments.reframe or default_place()
-    newest = None if arguments.session else NEWEST
-    sessions = sessions_since(arguments.since, place, now, newest, OLDEST)
-    if arguments.session:
-        sessions = sessions[place_of(arguments.session, [x.session_id for x in sessions], place) :]
-        sessions = sessions[:NEWEST] + sessions[NEWEST:][-OLDEST:]
+    sessions = sessions_named(arguments, {arguments.session}, now, NEWEST, OLDEST)
     settings, read = settings_of(arguments, sessions)
     judged = judge_session(
         sessions, settings, run_id, now, strict=arguments.strict, place=str(place)

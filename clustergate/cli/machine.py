@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clustergate.cli.passing_on import option
-from clustergate.cli.selection import RECENT, RUN_NO_SUCH, abbreviated, near_runs, recent
+from clustergate.cli.selection import RUN_NO_SUCH, abbreviated, near_runs, recent
 from clustergate.core.commands import Invocation
 from clustergate.core.files.whole import read_json
 from clustergate.core.model import BadRequest, ClustergateError
@@ -27,6 +27,7 @@ from clustergate.judge.history.node_states import (
     folded,
     read_states,
 )
+from clustergate.judge.history.stored_runs import RECENT
 from clustergate.machine.changes import changes_of_nodes, label, shown
 from clustergate.machine.fingerprint import (
     Fingerprint,

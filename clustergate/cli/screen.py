@@ -12,7 +12,6 @@ from clustergate.cli.answers import add_json, answering, telling
 from clustergate.cli.passing_on import option
 from clustergate.cli.progress import Progress, saying_if_interrupted
 from clustergate.cli.selection import (
-    RECENT,
     abbreviated,
     add_job_options,
     add_site,
@@ -30,6 +29,7 @@ from clustergate.core.reasons import Words
 from clustergate.core.texts import clock, duration
 from clustergate.core.words import OPTION_NEGATIVE, RESUME_OPTIONS
 from clustergate.judge.history.listing import SUMMARY
+from clustergate.judge.history.stored_runs import RECENT
 from clustergate.launch.plan import PLAN
 from clustergate.run.readiness import say_in_the_way
 from clustergate.run.screening import (

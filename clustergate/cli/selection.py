@@ -16,6 +16,7 @@ from clustergate.core.model import BadRequest, CaseRecord, ClustergateError
 from clustergate.core.notation import did_you_mean, nearest, printable
 from clustergate.core.reasons import Words
 from clustergate.judge.history.stored_runs import (
+    RECENT,
     PastRun,
     in_order,
     point_in_time,
@@ -25,8 +26,6 @@ from clustergate.judge.history.stored_runs import (
 
 if TYPE_CHECKING:
     from clustergate.sites.choice import Choice
-
-RECENT = {"last": 1, "previous": 2}
 
 
 def choose_site(name: str | None, file: IO[str] | None = None) -> Choice:
@@ -85,7 +84,7 @@ RUN_NO_SUCH = Words(
 
 
 def named_run(name: str, checks: Sequence[str] = ()) -> str:
-    """Return the id of a stored run: an id, a session of ReFrame, ``last`` or ``previous``.
+    """Return the id of a stored run: an id, a session of ReFrame, or "last" or "previous".
 
     The last is that of one of the ``checks``, if any are named. Raises :class:`BadRequest` when
     there is none.

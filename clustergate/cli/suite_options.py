@@ -6,16 +6,14 @@ import argparse
 import dataclasses
 import datetime
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustergate.cli.passing_on import option
-from clustergate.cli.selection import RECENT
-from clustergate.core.model import BadRequest
 from clustergate.core.reasons import Words
 from clustergate.judge.history.stored_runs import point_in_time
-from clustergate.suites.places import sessions_at
+from clustergate.suites.places import default_place, sessions_at
 from clustergate.suites.sessions import Session
 from clustergate.suites.settings import Settings, better_of, settings_beside
 
@@ -35,57 +33,22 @@ SUITE_UNKNOWN = Words(
     "nobody says which way {names:list} is better: left out",
     remedy="tell it: --better NAME=lower or =higher, or in judge.yaml",
 )
-SUITE_SINCE = Words(
-    "suite.since",
-    "no session in {path} began since {since}",
-    remedy="name an earlier day",
-)
 
 
-SESSION_NO_SUCH = Words(
-    "suite.no-session",
-    "no session in {path} is called {name}",
-    remedy="name it by how its UUID begins, or take last and previous",
-)
-SESSION_SEVERAL = Words(
-    "suite.several-sessions",
-    "{sessions} sessions in {path} begin with {name}: {ids:list}",
-    remedy="name it by more of its UUID",
-)
+def past_named(arguments: argparse.Namespace, named: Collection[str]) -> Past:
+    """Return the sessions of ``--reframe`` of one suite; tell on standard error what is left out.
 
-
-def place_of(name: str, ids: Sequence[str], path: Path) -> int:
-    """Return which session, of all the newest first, is meant by how its id begins.
-
-    Or by last and previous. Raises :class:`BadRequest` unless that is one.
-    """
-    if name in RECENT and len(ids) >= RECENT[name]:
-        return RECENT[name] - 1
-    begins = [place for place, one in enumerate(ids) if one.startswith(name)]
-    exactly = [place for place in begins if ids[place] == name]
-    if len(exactly or begins) > 1:
-        some = [ids[place] for place in begins[:3]]
-        raise BadRequest(SESSION_SEVERAL(path=path, name=name, sessions=len(begins), ids=some))
-    if not begins:
-        raise BadRequest(SESSION_NO_SUCH(path=path, name=name))
-    return (exactly or begins)[0]
-
-
-def past_named(arguments: argparse.Namespace) -> Past:
-    """Return the sessions of ``--reframe`` since ``--since``; tell on standard error what is not.
-
-    Raises :class:`BadRequest`.
+    They are those up to the newest ``named``, since ``--since``. Raises :class:`BadRequest`.
     """
     # SciPy takes longer to import than all other commands need.
     from clustergate.suites.judging import past_of_suite
 
     now = datetime.datetime.now().astimezone()
-    since = getattr(arguments, "since", None)
-    sessions = sessions_since(since, arguments.reframe, now, NEWEST)
+    sessions = sessions_named(arguments, named, now, NEWEST)
     settings, notes = settings_of(arguments, sessions)
     past = past_of_suite(sessions, settings, now)
     notes += past.notes
-    if not since and len(sessions) == NEWEST:
+    if getattr(arguments, "since", "") is None and len(past.runs) >= NEWEST:
         notes.append(str(SUITE_NEWEST(sessions=NEWEST)))
     if past.unknown:
         notes.append(str(SUITE_UNKNOWN(names=past.unknown[:3])))
@@ -94,26 +57,28 @@ def past_named(arguments: argparse.Namespace) -> Past:
     return past
 
 
-def sessions_since(
-    since: str | None, place: Path, now: datetime.datetime, newest: int | None, oldest: int = 0
+def sessions_named(
+    arguments: argparse.Namespace,
+    named: Collection[str],
+    now: datetime.datetime,
+    newest: int,
+    oldest: int = 0,
 ) -> list[Session]:
-    """Return all sessions since then, by default the ``newest`` and the ``oldest`` of a place.
+    """Return sessions of a suite, see :func:`~clustergate.suites.places.sessions_at`.
 
-    Raises :class:`BadRequest` where there is none.
+    With ``--since`` they are all since then. Raises :class:`BadRequest`.
     """
-    if since is None:
-        return sessions_at(place, newest, oldest)
-    moment = point_in_time(since, now)
-    sessions = [one for one in sessions_at(place) if one.started >= moment]
-    if not sessions:
-        raise BadRequest(SUITE_SINCE(path=place, since=since))
-    return sessions
+    place = arguments.reframe or default_place()
+    if since := getattr(arguments, "since", None):
+        return sessions_at(place, since=point_in_time(since, now), named=named)
+    return sessions_at(place, newest, oldest, named=named)
 
 
-def add_suite(parser: argparse.ArgumentParser, *, better: bool = True) -> None:
+def add_suite(parser: argparse.ArgumentParser, *, two: bool = False) -> None:
     """Add the options that name a suite's sessions, and tell what their files do not.
 
-    A command with an option ``better`` of its own has that as a list ``better_ways``.
+    A command that names ``two`` sessions has an option ``better`` of its own, as a list
+    ``better_ways``.
     """
     option(
         parser,
@@ -121,7 +86,13 @@ def add_suite(parser: argparse.ArgumentParser, *, better: bool = True) -> None:
         "of a ReFrame suite: results.db, a report file, or a folder of these or of perflogs",
         type=Path,
     )
-    if better:
+    if not two:
+        option(
+            parser,
+            "--session UUID",
+            "of a suite: this session instead of the newest, by how its id begins",
+            default="last",
+        )
         option(
             parser,
             "--better NAME=WAY",

@@ -129,6 +129,11 @@ SUITE_TWO = Words(
     "left out",
     remedy="give them different names, or keep the suites' reports apart",
 )
+SUITE_OTHERS = Words(
+    "suite.others",
+    "{sessions:session|sessions} of other suites left out: no test in common with {session}",
+    remedy="name a session of theirs to see these",
+)
 SUITE_MOVED = Words(
     "suite.moved",
     "{tests:test|tests} moved to another file, such as {test} from {other} to {file}: kept as one",
@@ -188,12 +193,7 @@ def judge_session(
     where they were read. Raises :class:`clustergate.suites.sessions.SuiteError` where none can be
     dated.
     """
-    own = _with_its_tests(_of_one_suite(sessions, settings, now), settings)
-    suite = _Suite(own, settings, now)
-    suite.notes += _doubted(sessions, now)
-    figures = records.figures_in(suite.sessions, settings)
-    describe(records.descriptors(figures))
-    suite.notes += _apart(sessions, settings) + _units(suite, figures)
+    suite, figures = _suite_of(sessions, settings, now)
     directed = {key: one for key, one in figures.items() if one.better is not None}
     judged = _judged(suite, directed)
     changed: list[Case] = []
@@ -271,16 +271,14 @@ class Past:
 def past_of_suite(sessions: Sequence[Session], settings: Settings, now: datetime.datetime) -> Past:
     """Return sessions, the newest first, as runs that history, comparison and baseline take.
 
-    Raises :class:`clustergate.suites.sessions.SuiteError` where none can be dated.
+    They are those of the suite of the newest. Raises
+    :class:`clustergate.suites.sessions.SuiteError` where none can be dated.
     """
-    suite = _Suite(_of_one_suite(sessions, settings, now), settings, now)
-    figures = records.figures_in(suite.sessions, settings)
-    describe(records.descriptors(figures))
+    suite, figures = _suite_of(sessions, settings, now)
     directed = {key: one for key, one in figures.items() if one.better is not None}
-    notes = _doubted(sessions, now) + _apart(sessions, settings) + _units(suite, figures)
     runs = [records.past_run(x, directed, settings, now) for x in reversed(suite.sessions)]
     unknown = [".".join(key) for key in figures if key not in directed]
-    return Past(runs, directed, unknown, suite.nodes, notes)
+    return Past(runs, directed, unknown, suite.nodes, suite.notes)
 
 
 def references_of_suite(past: Past) -> dict[tuple[CaseKey, str], Reference]:
@@ -311,44 +309,54 @@ def _duration_s(session: Session) -> float:
 # --- which sessions -------------------------------------------------------------------------------
 
 
-def _doubted(sessions: Sequence[Session], now: datetime.datetime) -> list[str]:
-    return [str(why) for one in sessions if (why := records.doubt_of(one, now))]
-
-
-def _of_one_suite(
+def _suite_of(
     sessions: Sequence[Session], settings: Settings, now: datetime.datetime
-) -> list[Session]:
-    """Return the sessions that can be dated, without tests of other files that are called alike."""
+) -> tuple[_Suite, Figures]:
+    """Return the suite of the newest session that can be dated, and what its figures are.
+
+    Left out, and told, are the sessions of other suites, and tests of other files that are called
+    alike. Raises :class:`SuiteError`.
+    """
     doubts = [records.doubt_of(one, now) for one in sessions]
     dated = [one for one, doubt in zip(sessions, doubts, strict=True) if doubt is None]
     if not dated and doubts[0]:
         raise SuiteError(doubts[0])
-    foreign = _other_files(dated, settings)[0]
+    apart, moved = _other_files(dated, settings)
 
     def is_of(session: Session) -> Session:
-        own = [x for x in session.results if _file_of(x, settings) not in foreign]
+        own = [x for x in session.results if _file_of(x, settings) not in apart]
         return dataclasses.replace(session, results=own)
 
-    return [dated[0], *(one for one in map(is_of, dated[1:]) if one.results)]
+    own = [dated[0], *(one for one in map(is_of, dated[1:]) if one.results)]
+    of_suite = _with_its_tests(own, settings)
+    suite = _Suite(of_suite, settings, now)
+    figures = records.figures_in(suite.sessions, settings)
+    describe(records.descriptors(figures))
+    suite.notes += [str(why) for why in doubts if why]
+    suite.notes += [*_files_told(dated[0], settings, apart, moved), *_units(suite, figures)]
+    if others := len(own) - len(of_suite):
+        suite.notes.append(str(SUITE_OTHERS(sessions=others, session=suite.session.session_id)))
+    return suite, figures
 
 
 def _with_its_tests(sessions: Sequence[Session], settings: Settings) -> list[Session]:
-    """Return the newest session, and those before it that have any test of it.
+    """Return the newest session, and those before it that are of its suite.
 
-    Several suites may leave their sessions in one place. Where none has, all its tests may be
-    renamed, and all are returned.
+    They have a test of it, or one of another session that is. Several suites may leave their
+    sessions in one place. Where none has, all its tests may be renamed, and all are returned.
     """
-
-    def tests(session: Session) -> set[str]:
-        return {settings.name_now(one.test) for one in session.results}
-
-    newest, *earlier = sessions
-    own = [one for one in earlier if tests(one) & tests(newest)]
-    return [newest, *(own or earlier)]
+    tests = [{settings.name_now(one.test) for one in each.results} for each in sessions]
+    own, known = {0}, set(tests[0])
+    while more := {k for k, here in enumerate(tests) if k not in own and here & known}:
+        own |= more
+        known = known.union(*(tests[k] for k in more))
+    return [one for k, one in enumerate(sessions) if k in own or len(own) == 1]
 
 
 _File = tuple[str, str]
 """A test, and the file that it stands in: a clone lies elsewhere, its folder and name tell it."""
+_Files = Mapping[_File, Result]
+"""Of each, its newest result."""
 
 
 def _file_of(result: Result, settings: Settings) -> _File:
@@ -357,9 +365,7 @@ def _file_of(result: Result, settings: Settings) -> _File:
     return settings.name_now(result.test), tail
 
 
-def _other_files(
-    sessions: Sequence[Session], settings: Settings
-) -> tuple[dict[_File, Result], dict[_File, Result]]:
+def _other_files(sessions: Sequence[Session], settings: Settings) -> tuple[_Files, _Files]:
     """Return the files of tests called as those of the newest session: of others, and as it was.
 
     Tests are known by their names. A file that was last seen before that of today was first is the
@@ -378,14 +384,12 @@ def _other_files(
     return {x: of[x] for x in apart}, {x: of[x] for x in others if x not in apart}
 
 
-def _apart(sessions: Sequence[Session], settings: Settings) -> list[str]:
-    whole = {x.test: x.file for x in sessions[0].results}
-    said = []
-    for words, some in zip((SUITE_TWO, SUITE_MOVED), _other_files(sessions, settings), strict=True):
-        for one in [*some.values()][:1]:
-            test, tests = settings.name_now(one.test), len({name for name, _ in some})
-            said.append(str(words(tests=tests, test=test, file=whole[test], other=one.file)))
-    return said
+def _files_told(newest: Session, settings: Settings, apart: _Files, moved: _Files) -> Iterator[str]:
+    whole = {settings.name_now(x.test): x.file for x in newest.results}
+    for words, some in ((SUITE_TWO, apart), (SUITE_MOVED, moved)):
+        for (test, _), one in [*some.items()][:1]:
+            tests = len({name for name, _ in some})
+            yield str(words(tests=tests, test=test, file=whole[test], other=one.file))
 
 
 def _units(suite: _Suite, figures: Figures) -> list[str]:
@@ -528,16 +532,18 @@ def _judged(suite: _Suite, figures: Figures) -> _Judged:
                 looked = Launched(case, own[names[identity]].hosts)
                 looks.setdefault(identity, []).append(looked)
     before = {identity: cases[identity] for identity in slow if identity not in looks}
-    for run in reversed(past[-1 - TIMES : -1]):
+    for run in reversed(past[:-1]):
+        # Each test is confirmed by those sessions before that have it.
+        before = {one: case for one, case in before.items() if len(looks.get(one, ())) < TIMES}
         own = {one.name: one for one in run.records if one.samples}
         wanted = [one for one in passed if one.name in own and one.identity in before]
+        if not wanted:
+            continue
         _, each = launched([*own.values()], wanted, beside.suspected)
-        before = {
-            identity: confirmation.only_slow(case, before[identity])
-            for identity, case in each.items()
-        }
-        for identity, case in before.items():
-            looks.setdefault(identity, []).append(Launched(case, own[names[identity]].hosts))
+        for identity, case in each.items():
+            before[identity] = confirmation.only_slow(case, before[identity])
+            looked = Launched(before[identity], own[names[identity]].hosts)
+            looks.setdefault(identity, []).append(looked)
     keys = {one.name: key_of(one) for one in first}
     earlier: dict[CaseKey | None, dict[str, list[float]]] = {}
     for one in over:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from clustergate.suites.sessions import (
     PROOF,
     SUITE_UNREADABLE,
     SUITE_VERSION,
+    Kept,
     NoReport,
     Result,
     Session,
@@ -25,9 +29,33 @@ from clustergate.suites.sessions import (
 
 FORM = "a report file"
 _KNOWN = ("3", "4")
+# ReFrame writes what is told of a session first.
+_HEAD = 65_536
+_TOLD = re.compile(r'"(data_version|hostname|uuid|time_start)": *"([^"\\]*)"')
 _TIMES = ("%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H:%M:%S%z")
 # ReFrame 4.6 has its own words.
 _RESULTS = {"success": "pass", "failure": "fail", "skipped": "skip", "aborted": "abort"}
+
+
+def kept_in(path: Path) -> Kept:
+    """Return the session of a report file, which is read later where its beginning names it.
+
+    Raises :class:`SuiteError` for what is none.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        with path.open("rb") as file:
+            head = file.read(_HEAD).decode("utf-8", "replace")
+        told = dict(_TOLD.findall(head.partition('"runs"')[0]))
+        if "data_version" in told and "time_start" in told:
+            started = _moment(told, "time_start")
+            known = told.get("uuid") or _id_of(started, told["hostname"])
+            return Kept(known, started.timestamp(), partial(read_report, path))
+    return Kept.of(read_report(path))
+
+
+def _id_of(started: datetime.datetime, hostname: str) -> str:
+    # ReFrame 4.6 has no UUIDs.
+    return f"{started:%Y%m%dT%H%M%S}-{hostname}"
 
 
 def read_report(path: Path) -> Session:
@@ -52,7 +80,7 @@ def session_of(report: Any, source: str) -> Session:
             facts = {"path": source, "form": FORM, "found": version}
             raise SuiteError(SUITE_VERSION(known="3.x and 4.x", **facts))
         started = _moment(info, "time_start")
-        of_file = info.get("uuid") or f"{started:%Y%m%dT%H%M%S}-{info['hostname']}"
+        of_file = info.get("uuid") or _id_of(started, info["hostname"])
         configs = tuple(x for x in map(str, info.get("config_files", ())) if not x.startswith("<"))
         results = tuple(_results(report["runs"]))
         return Session(of_file, started, results, _moment(info, "time_end"), configs, source)

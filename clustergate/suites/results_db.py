@@ -7,6 +7,7 @@ import json
 import sqlite3
 import urllib.parse
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,13 @@ import msgspec
 
 from clustergate.core.reasons import Words
 from clustergate.suites.reports import session_of
-from clustergate.suites.sessions import SUITE_UNREADABLE, SUITE_VERSION, Session, SuiteError
+from clustergate.suites.sessions import SUITE_UNREADABLE, SUITE_VERSION, Kept, Session, SuiteError
 
 FORM = "a results database"
 MAGIC = b"SQLite format 3\x00"
 _KNOWN = "1.0"
 _WAIT_S = 5.0
-_SESSIONS = "SELECT uuid, json_blob FROM sessions ORDER BY session_start_unix {} LIMIT {}"
-_ALL = -1
+_ALL = "SELECT uuid, CAST(session_start_unix AS REAL) FROM sessions"
 
 SUITE_LOCKED = Words(
     "suite.locked",
@@ -35,25 +35,36 @@ SUITE_JOURNAL = Words(
 )
 
 
-def sessions_in(path: Path, newest: int | None = None, oldest: int = 0) -> Iterator[Session]:
-    """Yield the newest sessions of a database, all by default, then the oldest.
+def kept_in(path: Path) -> list[Kept]:
+    """Return the sessions of a database, to be read; raises :class:`SuiteError`."""
+    with _opened(path) as database:
+        versions = [str(row[0]) for row in database.execute("SELECT schema_version FROM metadata")]
+        if versions != [_KNOWN]:
+            version = ", ".join(versions) or "nothing"
+            facts = {"path": str(path), "form": FORM, "found": version}
+            raise SuiteError(SUITE_VERSION(known=_KNOWN, **facts))
+        return [
+            Kept(str(uuid), float(started or 0), partial(_session, path, str(uuid)))
+            for uuid, started in database.execute(_ALL)
+        ]
 
-    Raises :class:`SuiteError`.
-    """
+
+def _session(path: Path, uuid: str) -> Session:
+    with _opened(path) as database:
+        of = database.execute("SELECT json_blob FROM sessions WHERE uuid = ?", (uuid,)).fetchone()
+    where = f"{path}, session {uuid}"
+    if of is None:
+        raise SuiteError(SUITE_UNREADABLE(path=where, form=FORM, why="it was deleted meanwhile"))
+    return session_of(_decoded(where, of[0]), where)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     journal = path.with_name(f"{path.name}-journal")
     where = f"file:{urllib.parse.quote(str(path.absolute()))}?mode=ro"
     try:
         with contextlib.closing(sqlite3.connect(where, uri=True, timeout=_WAIT_S)) as database:
-            versions = [
-                str(row[0]) for row in database.execute("SELECT schema_version FROM metadata")
-            ]
-            if versions != [_KNOWN]:
-                version = ", ".join(versions) or "nothing"
-                facts = {"path": str(path), "form": FORM, "found": version}
-                raise SuiteError(SUITE_VERSION(known=_KNOWN, **facts))
-            for way, count in (("DESC", _ALL if newest is None else newest), ("ASC", oldest)):
-                for uuid, blob in database.execute(_SESSIONS.format(way, count)):
-                    yield session_of(_decoded(path, str(uuid), blob), f"{path}, session {uuid}")
+            yield database
     except sqlite3.Error as error:
         if "locked" in str(error):
             raise SuiteError(SUITE_LOCKED(path=path)) from None
@@ -63,12 +74,11 @@ def sessions_in(path: Path, newest: int | None = None, oldest: int = 0) -> Itera
         raise SuiteError(SUITE_UNREADABLE(path=path, form=FORM, why=error)) from None
 
 
-def _decoded(path: Path, uuid: str, blob: Any) -> Any:
+def _decoded(where: str, blob: Any) -> Any:
     try:
         return msgspec.json.decode(blob)
     except msgspec.DecodeError:
         # Python writes NaN and Infinity, which are no JSON.
         with contextlib.suppress(ValueError, TypeError):
             return json.loads(blob)
-    where, why = f"{path}, session {uuid}", "its report is no JSON"
-    raise SuiteError(SUITE_UNREADABLE(path=where, form=FORM, why=why))
+    raise SuiteError(SUITE_UNREADABLE(path=where, form=FORM, why="its report is no JSON"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,6 +128,23 @@ class Session:
     source: str = field(default="", compare=False)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A session that is stored and not read yet; ``started`` is in seconds since the epoch.
+
+    ``read`` raises :class:`SuiteError`.
+    """
+
+    session_id: str
+    started: float
+    read: Callable[[], Session]
+
+    @classmethod
+    def of(cls, session: Session) -> Kept:
+        """Return one that is read already."""
+        return cls(session.session_id, session.started.timestamp(), lambda: session)
+
+
 _PARAMETER = re.compile(r" %(?=[\w.$]+=)")
 # What ReFrame adds to a test by itself: --repeat, and --distribute.
 _REPEAT, _NODE, _PART = (".repeat_no", "$repeat_no"), (".nid", "$nid"), (".part", "$part")
@@ -149,11 +166,3 @@ def named(name: str) -> tuple[str, str, int, str]:
         elif key not in _PART:
             own.append(pair)
     return test, " ".join(own), repeat, node
-
-
-def newest_first(sessions: Iterable[Session]) -> list[Session]:
-    """Return each session once, the newest first."""
-    once: dict[str, Session] = {}
-    for one in sessions:
-        once.setdefault(one.session_id, one)
-    return sorted(once.values(), key=lambda one: (one.started, one.session_id), reverse=True)

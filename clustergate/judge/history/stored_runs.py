@@ -21,6 +21,8 @@ from clustergate.core.reasons import Reason, Words
 from clustergate.judge.history import dating
 from clustergate.judge.history.dating import Dated, doubts, launched_elsewhen
 
+RECENT = {"last": 1, "previous": 2}
+"""What may be said instead of an id: how many runs from the newest on, with that."""
 ASKED = "asked.json"
 """What a run of a mode was asked for."""
 MADE = "made.json"
