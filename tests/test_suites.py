@@ -18,7 +18,7 @@ from clustergate.core.model import BANDWIDTH, COMPUTE, LATENCY, MEMORY, BadReque
 from clustergate.judge.history.stored_runs import stored_runs
 from clustergate.suites import perflogs, reports, results_db
 from clustergate.suites.places import default_place, sessions_at
-from clustergate.suites.sessions import SuiteError, named
+from clustergate.suites.sessions import SuiteError, Value, named
 from clustergate.suites.settings import better_of, read_settings
 from clustergate.suites.units import better_by_bounds, better_by_unit, kind_by_unit
 from tests.conftest import PATIENCE_S
@@ -324,7 +324,37 @@ def test_numbers_that_are_none_are_left_out(tmp_path):
 def test_a_log_without_what_is_needed_names_the_column(tmp_path):
     log = tmp_path / "a.log"
     log.write_text("result|name|perf_value\npass|a|1\n")
-    assert "lacks of its columns system, partition, environ, job_completion_time" in refusal(log)
+    assert "lacks the columns system, partition, environ, job_completion_time" in refusal(log)
+
+
+# Lines that ReFrame wrote with such a separator in its format; it leaves out spaces at their ends.
+COLUMNS = ("job_completion_time", "name", "system", "partition", "environ", "t_value", "t_unit")
+
+
+@pytest.mark.parametrize(
+    ("separator", "end"), [(",", ""), (", ", ","), (";", ""), ("\t", ""), ("|", "|")]
+)
+def test_a_log_of_another_separator_is_read(tmp_path, separator, end):
+    log = tmp_path / "sort.log"
+    values = ("2026-12-01T03:18:25", "sort %size=40000", "s", "p", "e", "0.018", "s")
+    log.write_text(f"{separator.join(COLUMNS)}\n{separator.join(values)}{end}\n")
+    (only,) = sessions_at(log)[0].results
+    assert (only.test, only.parameters) == ("sort", "size=40000")
+    assert only.values == (Value("t", 0.018, "s"),)
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        (("2026-12-01T03:18:25", "sort, fast", "s", "p", "e", "1", "s"), "has ',' in it; read rep"),
+        (("01.12.2026 03:19", "sort", "s", "p", "e", "1", "s"), "no date of ISO 8601 but '01.12"),
+    ],
+)
+def test_a_log_whose_lines_do_not_tell_their_columns_is_refused(tmp_path, values, why):
+    log = tmp_path / "sort.log"
+    log.write_text(f"{','.join(COLUMNS)}\n{','.join(values)}\n")
+    assert why in refusal(log)
+    assert "line 2 of" in refusal(log)
 
 
 def test_a_last_line_that_is_cut_off_is_left_out(tmp_path):
@@ -430,7 +460,7 @@ def test_the_command_judges_a_session_that_reframe_left(suite, tmp_path, monkeyp
     assert "4 results of the session" in printed
     assert f"in {suite}/.reframe/reports, beside 1 earlier session" in printed
     assert "clustergate judge: exit status 0" in printed
-    (folder,) = (tmp_path / "home" / "results" / "runs").iterdir()
+    (folder,) = (tmp_path / "home" / "results" / "runs").glob("*/")
     page = (folder / "report.html").read_text()
     assert "copy_loop" in page
     assert f"{suite}/.reframe/reports" in page

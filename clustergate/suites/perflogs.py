@@ -26,8 +26,19 @@ from clustergate.suites.sessions import (
 FORM = "a performance log"
 SUITE_COLUMNS = Words(
     "suite.columns",
-    "{path} lacks of its columns {lacking:names}",
+    "{path} lacks the columns {lacking:names}",
     remedy="log at least %(check_job_completion_time)s|%(check_#ALL)s, as ReFrame does by default",
+)
+SUITE_FIELDS = Words(
+    "suite.fields",
+    "line {line} of {path} has {fields} fields below {columns} columns",
+    cause="it is damaged, or a value has {separator!r} in it",
+    remedy="read report files instead, or mend the line; as separator, log what no value has",
+)
+SUITE_DATE = Words(
+    "suite.date",
+    "line {line} of {path} has no date of ISO 8601 but {date!r}",
+    remedy="leave `datefmt` out, or log %(check_job_completion_time_unix)s",
 )
 # Nothing of a suite ends so long after the test before it.
 _PAUSE_S = 6 * 3600.0
@@ -51,20 +62,22 @@ def results_in(path: Path) -> Iterator[Result]:
     except (OSError, ValueError) as error:
         raise SuiteError(SUITE_UNREADABLE(path=path, form=FORM, why=error)) from None
     head, *lines = text.split("\n")
-    separator = next(iter(re.findall(r"[^\w#.]", head)), "|")
+    separator = next(iter(re.findall(r"[^\w#.]+", head)), "|")
+    bare = separator.rstrip()
     columns = head.split(separator)
     lacking = [name for name in _NEEDED if name not in columns]
     lacking += [_TIMES[1]] if not {*_TIMES} & {*columns} else []
     if lacking:
         raise SuiteError(SUITE_COLUMNS(path=path, lacking=lacking))
     for number, line in enumerate(lines, 2):
-        fields = line.split(separator)
+        # ReFrame leaves out spaces at the end of a line, also those of a separator.
+        fields = (line.removesuffix(bare) if bare != separator else line).split(separator)
         # A format may end with a separator.
         if len(fields) == len(columns) or (len(fields) == len(columns) + 1 and not fields[-1]):
             yield _result(dict(zip(columns, fields, strict=False)), path, number)
         elif line and number <= len(lines):
-            why = f"line {number} has {len(fields)} fields below {len(columns)} columns"
-            raise SuiteError(SUITE_UNREADABLE(path=path, form=FORM, why=why))
+            counts = {"fields": len(fields), "columns": len(columns), "separator": separator}
+            raise SuiteError(SUITE_FIELDS(path=path, line=number, **counts))
 
 
 def _result(line: Mapping[str, str], path: Path, number: int) -> Result:
@@ -72,6 +85,10 @@ def _result(line: Mapping[str, str], path: Path, number: int) -> Result:
     tasks = line.get("num_tasks", "")
     try:
         completed = _completed(line)
+    except ValueError:
+        date = next(line[name] for name in _TIMES if name in line)
+        raise SuiteError(SUITE_DATE(path=path, line=number, date=date)) from None
+    try:
         proof = from_text(line.get(PROOF, ""))
     except ValueError as error:
         why = f"line {number}: {error}"

@@ -29,7 +29,7 @@ from clustergate.suites.sessions import (
 
 FORM = "a report file"
 _KNOWN = ("3", "4")
-# ReFrame writes what is told of a session first.
+# ReFrame writes first what it is to say of the session.
 _HEAD = 65_536
 _TOLD = re.compile(r'"(data_version|hostname|uuid|time_start)": *"([^"\\]*)"')
 _TIMES = ("%Y%m%dT%H%M%S%z", "%Y-%m-%dT%H:%M:%S%z")
@@ -45,10 +45,10 @@ def kept_in(path: Path) -> Kept:
     with contextlib.suppress(OSError, ValueError):
         with path.open("rb") as file:
             head = file.read(_HEAD).decode("utf-8", "replace")
-        told = dict(_TOLD.findall(head.partition('"runs"')[0]))
-        if "data_version" in told and "time_start" in told:
-            started = _moment(told, "time_start")
-            known = told.get("uuid") or _id_of(started, told["hostname"])
+        of_session = dict(_TOLD.findall(head.partition('"runs"')[0]))
+        if "data_version" in of_session and "time_start" in of_session:
+            started = _moment(of_session, "time_start")
+            known = of_session.get("uuid") or _id_of(started, of_session["hostname"])
             return Kept(known, started.timestamp(), partial(read_report, path))
     return Kept.of(read_report(path))
 
