@@ -284,6 +284,27 @@ def test_other_peoples_json_beside_reports_is_passed_over(tmp_path):
     assert "run-report-1.json cannot be read" in refusal(tmp_path)
 
 
+@pytest.mark.parametrize("text", ["", "[" * 100_000, '{"session_info": {"data_version"', "\udc80"])
+def test_what_is_no_json_is_refused_in_a_sentence(tmp_path, text):
+    path = tmp_path / "run-report-0.json"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert "cannot be read as a report file of ReFrame" in refusal(path)
+    folder = tmp_path / "database"
+    folder.mkdir()
+    database(folder, [report(0)])
+    with sqlite3.connect(folder / "results.db") as written:
+        written.execute("UPDATE sessions SET json_blob = ?", (path.read_bytes() or None,))
+    assert "its report is no JSON" in refusal(folder / "results.db")
+
+
+def test_pipes_and_folders_that_are_called_as_reports_are_passed_over(tmp_path):
+    os.mkfifo(tmp_path / "a.json")
+    (tmp_path / "b.json").mkdir()
+    (tmp_path / "c.db").mkdir()
+    (tmp_path / "run-report-0.json").write_text(json.dumps(report(0)))
+    assert len(sessions_at(tmp_path)) == 1
+
+
 def test_a_locked_database_is_told_and_left(tmp_path, monkeypatch):
     monkeypatch.setattr(results_db, "_WAIT_S", 0.1)
     path = database(tmp_path, [report(0)])
@@ -305,6 +326,12 @@ def test_another_database_and_nothing_are_told(tmp_path):
     assert "holds no session of ReFrame" in refusal(empty)
     assert "RFM_ENABLE_RESULTS_STORAGE=1" in refusal(empty)
     assert "is not there" in refusal(tmp_path / "gone")
+
+
+def test_a_number_that_no_float_holds_is_left_out(tmp_path):
+    values = {"sys:cpu:huge": [10**400, 0, None, None, "GB/s", "pass"]}
+    (session,) = sessions_at(database(tmp_path, [report(0, perfvalues=values)]))
+    assert session.results[0].values == ()
 
 
 def test_numbers_that_are_none_are_left_out(tmp_path):
@@ -365,7 +392,7 @@ def test_a_last_line_that_is_cut_off_is_left_out(tmp_path):
     assert len(session.results) == 1
     head, first, *_ = whole.split("\n")
     log.write_text(f"{head}\n{first[:50]}\n{first}\n")
-    assert "line 2 has" in refusal(log)
+    assert "line 2 of" in refusal(log)
 
 
 def test_a_log_of_one_line_for_each_variable_is_read(tmp_path):

@@ -135,9 +135,10 @@ def _kept_in(path: Path) -> Iterator[Kept]:
     if path.is_file():
         yield from _of_file(path)
         return
-    databases = sorted(path.glob("*.db"))
+    # A pipe would be waited for.
+    databases = sorted(one for one in path.glob("*.db") if one.is_file())
     # ReFrame links the newest as latest.json.
-    files = [one for one in path.glob("*.json") if not one.is_symlink()]
+    files = [one for one in path.glob("*.json") if one.is_file() and not one.is_symlink()]
     for one in (*databases, *files):
         # Where people put reports, other programs may leave JSON.
         with contextlib.suppress(NoReport):
@@ -145,7 +146,8 @@ def _kept_in(path: Path) -> Iterator[Kept]:
     if not databases and not files:
         # ReFrame moves a log away whose columns changed.
         logs = [*path.rglob("*.log"), *path.rglob("*.log.h*")]
-        yield from map(Kept.of, perflogs.sessions_in(sorted(logs)))
+        logs = sorted(one for one in logs if one.is_file())
+        yield from map(Kept.of, perflogs.sessions_in(logs))
 
 
 def _of_file(path: Path) -> Iterator[Kept]:

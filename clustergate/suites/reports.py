@@ -63,7 +63,7 @@ def read_report(path: Path) -> Session:
     try:
         text = path.read_text(encoding="utf-8")
         report = json.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SuiteError(SUITE_UNREADABLE(path=path, form=FORM, why=error)) from None
     return session_of(report, str(path))
 
@@ -172,8 +172,10 @@ def value_of(name: object, value: object, unit: object, *bounds: object) -> Iter
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, int | float) and value is not True and math.isfinite(value):
-        return float(value)
+    # An integer of a report may be larger than any float.
+    with contextlib.suppress(OverflowError):
+        if isinstance(value, int | float) and value is not True and math.isfinite(value):
+            return float(value)
     return None
 
 

@@ -77,8 +77,8 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 def _decoded(where: str, blob: Any) -> Any:
     try:
         return msgspec.json.decode(blob)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, TypeError, RecursionError):
         # Python writes NaN and Infinity, which are no JSON.
-        with contextlib.suppress(ValueError, TypeError):
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
             return json.loads(blob)
     raise SuiteError(SUITE_UNREADABLE(path=where, form=FORM, why="its report is no JSON"))
