@@ -157,6 +157,17 @@ def test_a_faster_session_is_no_fault():
     assert status_of(judged(sessions(slow=slow_on(17, 18, 19, by=0.8)))) == 0
 
 
+@pytest.mark.parametrize("times", [1.6, 10.0])
+def test_what_is_far_faster_than_ever_is_told_as_such(times):
+    run = judged(sessions(slow=slow_on(19, by=1 / times)))
+    assert status_of(run) == 2
+    assert figure(run).judgement.verdict is Verdict.INVALID
+    said = figure(run).judgement.sentence
+    assert re.search(r"(1\.[56]\d?|9\.\d+|10) times better than its sessions before: ", said)
+    assert "--since DAY" in said
+    assert "reference" not in said
+
+
 def test_sessions_that_lack_tests_are_judged_all_the_same():
     run = judged(sessions(count=25, tests=30, missing=0.05, slow=slow_on(22, 23, 24)))
     by = {case.check: case.figures[0].judgement.verdict for case in run.cases}

@@ -39,6 +39,12 @@ from clustergate.judge import assembly, confirmation
 from clustergate.judge.assembly import Beside, Outcome, assemble
 from clustergate.judge.baselines.proposals import Rule, measured_references
 from clustergate.judge.confirmation import SESSIONS_LEFT, TIMES, Launched
+from clustergate.judge.disproof import (
+    REFERENCE_BITS,
+    REFERENCE_OUTGROWN,
+    SLIPPED_POINT,
+    SLIPPED_PREFIX,
+)
 from clustergate.judge.history.judged import judged_runs
 from clustergate.judge.history.node_states import (
     NODES,
@@ -60,6 +66,10 @@ from clustergate.suites.usual import Coming, comings
 
 RULE = Rule(shortest=datetime.timedelta(0))
 """As of a baseline, of any five sessions."""
+_OUTDONE = {
+    words.code for words in (REFERENCE_OUTGROWN, REFERENCE_BITS, SLIPPED_POINT, SLIPPED_PREFIX)
+}
+"""What is said of a typed reference, or one that was reviewed; sessions are neither."""
 NEWEST, OLDEST = 1 + TIMES + RULE.most_runs, 10
 """So many sessions are read: the judged one, those that confirm, a baseline; and a first one."""
 
@@ -77,6 +87,12 @@ SUITE_CREPT = Words(
     "suite.crept",
     "{by:percent} slower than in the first sessions, since {since}, usually within {usual:percent}",
     remedy="find out why; if it is to stay so, judge by later sessions alone: --since DAY",
+)
+SUITE_BETTER = Words(
+    "suite.better",
+    "{times:.3g} times better than its sessions before",
+    cause="the machine was changed, or the test does less than it did",
+    remedy="see which; if it is to stay so, judge by later sessions alone: --since DAY",
 )
 SUITE_NO_REFERENCE = Words(
     "suite.no-reference",
@@ -622,6 +638,9 @@ def _reworded(case: Case, earlier: Mapping[str, Sequence[float]]) -> Case:
         for place, why in enumerate(judgement.reasons):
             if why.code == CHANGE_CREPT.code:
                 reasons[place] = Reason(SUITE_CREPT.code, why.facts)
+            elif why.code in _OUTDONE:
+                times = why.facts.get("times") or why.facts["ratio"]
+                reasons[place] = SUITE_BETTER(times=max(times, 1 / times))
             elif why.code == NO_REFERENCE.code and scatters:
                 low, high = (f"{one:.4g}" for one in (known[0], known[-1]))
                 reasons[place] = SUITE_SCATTERS(sessions=len(known), low=low, high=high)
