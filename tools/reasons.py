@@ -46,7 +46,7 @@ TOPICS: Mapping[str, str] = {
     "Jobs and cases": "case coverage job",
     "Proof of a launch": "proof",
     "Outputs of benchmarks": "output",
-    "Screening and gate": "contest gate promise screening software",
+    "Screening and gate": "contest gate promise roll screening software",
     "Input and files": "file folder hpl hpl-dat input prune sizing yaml",
     "Commands": (
         "added command doctor dry-run fleet home machine open option reframe resume rows site-scan "

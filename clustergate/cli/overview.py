@@ -30,6 +30,10 @@ GROUPS: Mapping[str, Mapping[str, About]] = {
             "find slow nodes, links and switches",
             ("screen --budget 10m", "screen --nodes n[001-064] --hpl 0"),
         ),
+        "roll": About(
+            "screen nodes while users work, for weeks",
+            ("roll --site alpha", "roll --status"),
+        ),
         "node": About(
             "is this node sound? For health checks, prolog and epilog",
             ("node", "node --state --hook"),

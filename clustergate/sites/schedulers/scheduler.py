@@ -56,6 +56,39 @@ class NodeGroup(NamedTuple):
     causes: str
 
 
+@dataclass(frozen=True)
+class PinnedJob:
+    """A job on whole nodes that are named; ``nice`` is by how much others go before it."""
+
+    name: str
+    nodes: tuple[str, ...]
+    script: Path
+    folder: Path
+    tasks_per_node: int
+    seconds: float
+    nice: int
+
+
+class QueuedJob(NamedTuple):
+    """A job that waits or runs: its number, its name, why it waits (empty where it runs)."""
+
+    number: str
+    name: str
+    waits: str
+
+
+class NodeState(NamedTuple):
+    """Whether a node has no job, has jobs, or takes none; and the reason that somebody gave.
+
+    One that is down, or in a reservation, is none of these.
+    """
+
+    idle: bool
+    busy: bool
+    drained: bool
+    reason: str
+
+
 @dataclass
 class Queue:
     """The nodes of a queue; Slurm calls it a partition."""
@@ -111,12 +144,16 @@ class Scheduler:
     """What that command says on a machine that belongs to no system of it."""
     is_batch = True
     """Whether jobs wait in its queue and run on nodes that it chooses."""
+    pins_jobs = False
+    """Whether the suite can submit jobs to named nodes by itself."""
     lists_nodes = False
     """Whether :meth:`queues` and :meth:`node_names` tell its nodes."""
     takes_free_nodes = False
     """Whether ReFrame can ask it for all nodes that are free."""
     counts_threads = False
     """Whether what it calls the cores of a node may be their hardware threads."""
+    hold_is_gone = ""
+    """What :meth:`release_line` says of what is not held any more."""
     drain_file = ""
     """The file of a screening for :meth:`drain_line`, empty for a scheduler without."""
     scans: tuple[tuple[str, ...], ...] = ()
@@ -210,6 +247,35 @@ class Scheduler:
     def resume_line(self, nodes: str) -> str:
         """Return the command that gives a list of nodes to jobs again, empty if none is known."""
         return ""
+
+    # --- jobs on named nodes, which the suite submits by itself ---
+
+    def submit(self, job: PinnedJob, access: Sequence[str], words: Iterable[str]) -> str:
+        """Submit a job with these :meth:`words` and return its number.
+
+        Raises :class:`ClustergateError` where it is refused.
+        """
+        raise NotImplementedError
+
+    def queued_jobs(self) -> list[QueuedJob]:
+        """Return this user's jobs; raises :class:`ClustergateError` where it does not answer."""
+        raise NotImplementedError
+
+    def cancel(self, numbers: Sequence[str]) -> None:
+        """Cancel jobs; raises :class:`ClustergateError` where it does not answer."""
+        raise NotImplementedError
+
+    def node_states(self) -> dict[str, NodeState]:
+        """Return the state of each node; raises :class:`ClustergateError` without an answer."""
+        raise NotImplementedError
+
+    def hold_lines(self, name: str, node: str, number: str, seconds: float) -> list[list[str]]:
+        """Return the commands that keep a node for a job, so that no other begins there."""
+        raise NotImplementedError
+
+    def release_line(self, name: str) -> list[str]:
+        """Return the command that ends what :meth:`hold_lines` began."""
+        raise NotImplementedError
 
     # --- what `site scan` reads ---
 

@@ -9,11 +9,22 @@ from pathlib import Path
 
 from clustergate.core.model import ClustergateError, Launch
 from clustergate.core.reasons import Reason, Words
+from clustergate.core.store import user_name
 from clustergate.launch.hostfiles import expand, fold
 from clustergate.machine.power import Power
 from clustergate.sites.schedulers.job_options import JobOptions
 from clustergate.sites.schedulers.scanned import Scanned
-from clustergate.sites.schedulers.scheduler import SECONDS, Limits, Queue, Queues, Scheduler
+from clustergate.sites.schedulers.scheduler import (
+    SECONDS,
+    Limits,
+    NodeState,
+    PinnedJob,
+    Queue,
+    QueuedJob,
+    Queues,
+    Scheduler,
+)
+from clustergate.sites.schedulers.slurm import jobs
 from clustergate.sites.schedulers.slurm.commands import (
     NO_ANSWER,
     answer_of_slurm,
@@ -81,7 +92,8 @@ class Slurm(Scheduler):
     command = "sinfo"
     no_system = "Could not establish a configuration source"
     scans = (("scontrol", "show", "node"), ("scontrol", "show", "partition"))
-    lists_nodes = True
+    lists_nodes = pins_jobs = True
+    hold_is_gone = "reservation is invalid"
     drain_file = "scontrol.sh"
     takes_free_nodes = True
     no_answer = NO_ANSWER
@@ -126,6 +138,24 @@ class Slurm(Scheduler):
         if text.strip() and not _RECORD.search(text):
             raise ClustergateError(NO_ANSWER(why=f"scontrol printed {text.strip()[:80]!r}"))
         return text
+
+    def submit(self, job: PinnedJob, access: Sequence[str], words: Iterable[str]) -> str:
+        return jobs.submit(job, access, words)
+
+    def queued_jobs(self) -> list[QueuedJob]:
+        return jobs.queued_jobs()
+
+    def cancel(self, numbers: Sequence[str]) -> None:
+        jobs.cancel(numbers)
+
+    def node_states(self) -> dict[str, NodeState]:
+        return jobs.node_states()
+
+    def hold_lines(self, name: str, node: str, number: str, seconds: float) -> list[list[str]]:
+        return jobs.hold_lines(name, node, number, user_name(), seconds)
+
+    def release_line(self, name: str) -> list[str]:
+        return jobs.release_line(name)
 
     def scanned(self, nodes: str, queues: str) -> Scanned:
         return nodes_of(nodes), partitions_of(queues)

@@ -1,0 +1,58 @@
+"""Sending something to a server once, and knowing whether it has it."""
+
+from __future__ import annotations
+
+import http.client
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+_WAITS_S, _READS_S = 20.0, 60.0
+_MOST_BYTES = 16 << 20
+
+
+class NotTaken(Exception):
+    """The server did not take what was sent to it: it may be sent again."""
+
+
+class Unsure(Exception):
+    """Nobody knows whether the server took what was sent to it."""
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    # What is posted would be asked for at the other address, and count as taken.
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def send(
+    url: str, content: bytes | None, headers: Mapping[str, str] | None = None, method: str = "POST"
+) -> bytes:
+    """Send something once and return the answer.
+
+    Raises :class:`NotTaken` where the server refused it or was not there, and :class:`Unsure` where
+    it failed, was silent or broke off.
+    """
+    request = urllib.request.Request(url, content, dict(headers or {}), method=method)
+    until = time.monotonic() + _READS_S
+    said = b""
+    try:
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=_WAITS_S) as answer:
+            while part := answer.read1(1 << 16):
+                said += part
+                if time.monotonic() > until or len(said) > _MOST_BYTES:
+                    raise Unsure("its answer has no end")
+            if answer.length:
+                raise Unsure("it broke off its answer")
+            return said
+    except urllib.error.HTTPError as error:
+        why = f"{error.code} {error.read(300).decode(errors='replace').strip()}"
+        raise (Unsure if error.code >= 500 else NotTaken)(why) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        # It never had the connection by which it could have been sent.
+        never = isinstance(error, urllib.error.URLError) and not isinstance(reason, TimeoutError)
+        why = str(reason) or type(reason).__name__
+        raise (NotTaken if never else Unsure)(why) from None
