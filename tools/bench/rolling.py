@@ -1,4 +1,4 @@
-"""``python -m tools.bench.rolling``: a month of 500 nodes under users, rolled or screened nightly.
+"""``python -m tools.bench.rolling``: a month of nodes under users, rolled or screened nightly.
 
 Simulated: users' jobs, the nodes' figures and eight faults, all from one seed. The planner, the
 looks, the evidence and the accusations are those of ``clustergate roll``. Screened nightly, each
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -273,7 +273,8 @@ def main() -> None:
     print(
         f"seed {SEED}, {arguments.nodes} nodes, {arguments.days} days, {APART_S / 3600:g} h apart"
     )
-    print(table(FAULTS, arguments.nodes, arguments.days))
+    faults = [replace(one, node=one.node % arguments.nodes) for one in FAULTS]
+    print(table(faults, arguments.nodes, arguments.days))
 
 
 if __name__ == "__main__":
