@@ -94,15 +94,24 @@ LAYOUT: Mapping[str, ConditionValue] = {
 
 
 def record(
-    value: float, host: str = "n1", started: float = 1.79e9, complaint: str = "", check: str = ""
+    value: float,
+    host: str = "n1",
+    started: float = 1.79e9,
+    complaint: str = "",
+    check: str = "",
+    launches: int = 1,
 ) -> CaseRecord:
     check = check or "HplCheck"
-    sample = Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {}, value, 0)
+    orders = range(launches)
+    samples = [
+        Sample("HPL", "performance_gflops", "Gflop/s", Better.HIGHER, {}, value - order, order)
+        for order in orders
+    ]
     return CaseRecord(
         *(f"{check}-node-mpich", check, "mpich", PARTITION),
         {**LAYOUT, "ranks_per_node": 2, "cores_per_rank": 1},
-        samples=[sample],
-        launches=[Launch(0, started, 10.0)],
+        samples=samples,
+        launches=[Launch(order, started + 20 * order, 10.0) for order in orders],
         complaints=[ERROR_OTHER(sentence=complaint)] if complaint else [],
         details={"proof": {"hosts": [host]}, "launch_s": 10.0, resuming.HASH: check},
     )
@@ -226,6 +235,35 @@ def test_benchmark_launched_once_is_slower_after_three_times(
     assert "; done by about " in machine.said[0]
     (line,) = launched_again(of)
     assert line == "launched again: 1 case in 2 launches, 20 node-seconds"
+
+
+@pytest.mark.parametrize(
+    ("again_so", "verdict", "said"),
+    [
+        (85.0, Verdict.REGRESSION, "slow in each of 3 launches (14 %, 15 %)"),
+        (99.0, Verdict.INCONCLUSIVE, "slow once, and not when launched again (14 %, 1 %)"),
+    ],
+)
+def test_what_was_slow_in_both_launches_of_its_job_is_launched_again_once(
+    monkeypatch: pytest.MonkeyPatch, again_so: float, verdict: Verdict, said: str
+) -> None:
+    machine = Machine(monkeypatch)
+    machine.first[0] = record(86.0, launches=2)
+    of = machine.confirm([again_so])
+    (figure,) = judged(of).figures
+    assert figure.judgement.verdict is verdict
+    assert said in figure.judgement.sentence
+    assert machine.of_attempts == [1]
+
+
+def test_a_disturbed_launch_of_two_confirms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    both = record(86.0, launches=2)
+    disturbed = dataclasses.replace(both.launches[1], disturbed=ERROR_OTHER(sentence="busy"))
+    machine.first[0] = dataclasses.replace(both, launches=[both.launches[0], disturbed])
+    of = machine.confirm([85.0, 85.0])
+    assert judged(of).figures[0].judgement.verdict is Verdict.REGRESSION
+    assert machine.of_attempts == [1, 2]
 
 
 @pytest.mark.parametrize(

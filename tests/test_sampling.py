@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
+from clustergate.benchmarks.budget import ONE_LAUNCH, TWO_LAUNCHES, Budget
+from clustergate.benchmarks.registry import every_benchmark
 from clustergate.core.files.stored import encode
 from clustergate.core.model import Better, ClustergateError, Estimate, Launch, Sample
 from clustergate.core.reasons import Reason, in_words
@@ -35,6 +36,7 @@ from clustergate.launch.stopping import (
     undisturbed_needed,
 )
 from clustergate.machine.load import DISTURBING_CORES
+from clustergate.sites.modes import effort_of, mode_named
 from clustergate.stats.modality import Modes
 
 
@@ -514,6 +516,20 @@ def test_a_job_that_never_began_noted_nothing(tmp_path):
 @pytest.mark.parametrize(("asked", "needed"), [(1, 1), (3, 3), (12, 3)])
 def test_more_launches_than_usual_make_up_for_disturbed_ones(asked, needed):
     assert undisturbed_needed(fixed_launches(asked), Budget(at_least=3, at_most=6)) == needed
+
+
+def test_one_of_two_launches_of_minutes_may_be_disturbed():
+    assert not is_enough(TWO_LAUNCHES, [900.0], 1, never)
+    assert is_enough(TWO_LAUNCHES, [900.0, 900.0], 0, never)
+    assert undisturbed_needed(TWO_LAUNCHES, TWO_LAUNCHES) == 1
+    assert undisturbed_needed(fixed_launches(5), TWO_LAUNCHES) == 1
+
+
+@pytest.mark.parametrize("name", ["hpl", "hpcc"])
+def test_hpl_and_hpcc_are_launched_twice_in_maintenance(name: str) -> None:
+    benchmark = every_benchmark()[name]
+    assert effort_of(mode_named("maintenance"), benchmark).budget == TWO_LAUNCHES
+    assert not benchmark.repeated
 
 
 def test_no_launch_is_no_number_of_launches():

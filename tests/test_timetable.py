@@ -175,8 +175,8 @@ def rows(nodes: int) -> Sequence[str]:
 
 @pytest.mark.parametrize("nodes", [16, 100, 1000])
 def test_announced_time_stands_on_the_page(nodes: int) -> None:
-    """A gate of 1,000 nodes takes about an hour of a window of two."""
-    assert budget_for(planned(partition(nodes)).seconds, nodes) <= 1.1 * 3600
+    """A gate of 1,000 nodes fits into a window of two hours, with time for what looks slow."""
+    assert budget_for(planned(partition(nodes)).seconds, nodes) <= 1.3 * 3600
     row = f"| {nodes:,} | {' | '.join(rows(nodes))} |"
     assert row in (checkout() / "docs" / "operators.md").read_text(), row
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
-from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
+from clustergate.benchmarks.budget import ONE_LAUNCH, TWO_LAUNCHES, Budget
 from clustergate.benchmarks.build import Build
 from clustergate.benchmarks.limits import Measurement, limits_of_any
 from clustergate.core.model import (
@@ -287,5 +287,5 @@ class Benchmark:
 
     @property
     def repeated(self) -> bool:
-        """Tell whether a job launches it several times."""
-        return any(effort.budget.at_most > 1 for effort in self.efforts.values())
+        """Tell whether a job launches it so often that its launches show how they scatter."""
+        return any(e.budget.at_most > TWO_LAUNCHES.at_most for e in self.efforts.values())

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.figures import name_of
 from clustergate.core.model import (
     MEASURED,
@@ -53,8 +54,9 @@ from clustergate.judge.rules import (
 )
 
 TIMES = 2
-"""How often a case that looks slow is launched again."""
+"""How often a case that looks slow is launched again; once where its job launched it twice."""
 AGAIN = Words("change.again", "slow three times in a row ({each:list})")
+AGAIN_EACH = Words("change.again-each", "slow in each of {launches} launches ({each:list})")
 NOT_AGAIN = Words("change.not-again", "slow once, and not when launched again ({each:list})")
 ON_NODES = Words(
     "change.on-nodes",
@@ -75,7 +77,7 @@ SESSION_NOT_CONFIRMED = Words(
 )
 _NAMED = 2
 _OPEN = (NOT_CONFIRMED.code, SESSION_NOT_CONFIRMED.code, ON_NODES.code)
-_DECIDED = (AGAIN.code, NOT_AGAIN.code, *_OPEN)
+_DECIDED = (AGAIN.code, AGAIN_EACH.code, NOT_AGAIN.code, *_OPEN)
 FIGURE_SAME_MEASUREMENT = Words(
     "figure.same-measurement",
     "the same measurement as {other}, which is compared",
@@ -104,13 +106,14 @@ class Look:
 
     It was ``worse_by`` this fraction of its reference, None where there is no value. Whether it
     ``is_slow`` is None where nobody can tell, as of disturbed launches. It ``passes`` where this
-    launching alone is a pass.
+    launching alone is a pass. It stands for so many ``times`` that it was launched.
     """
 
     worse_by: float | None
     is_slow: bool | None
     nodes: tuple[str, ...] = ()
     passes: bool = False
+    times: int = 1
 
 
 class Answer(enum.Enum):
@@ -130,7 +133,7 @@ def answer_of(looks: Sequence[Look]) -> Answer:
         of_slow, of_fast = ({node for one in some for node in one.nodes} for some in (slow, fast))
         elsewhere = bool(of_slow and of_fast) and of_slow.isdisjoint(of_fast)
         return Answer.ON_NODES if elsewhere and len(slow) > 1 else Answer.FAST
-    return Answer.SLOW if len(slow) > TIMES else Answer.OPEN
+    return Answer.SLOW if sum(one.times for one in slow) > TIMES else Answer.OPEN
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,14 @@ class Launched:
 
     case: Case
     nodes: tuple[str, ...] = ()
+
+    @property
+    def times(self) -> int:
+        """How many launchings its best one stands for: each of what takes minutes is one."""
+        if descriptor_of(self.case.check).repeated:
+            return 1
+        counts = [one.estimate.samples for one in self.case.figures if one.estimate]
+        return max(1, min(counts, default=1))
 
 
 def suspicious(cases: Sequence[Case]) -> dict[CaseId, str]:
@@ -229,9 +240,14 @@ class Confirming:
         return {
             one: said
             for one, said in {**broken, **self._slow}.items()
-            if one not in self.why
-            and (one not in self._slow or is_open(self._first[one], self._again[one]))
+            if one not in self.why and self._is_open(one)
         }
+
+    def _is_open(self, identity: CaseId) -> bool:
+        first, again = self._first[identity], self._again[identity]
+        if identity in self._slow:
+            return is_open(first, again)
+        return sum(one.times for one in (first, *again)) <= TIMES
 
     def add(self, again: Sequence[Launched], wholes: Mapping[str, Sequence[Promise]]) -> None:
         """Take what was launched again, and ``wholes`` as partitions promise them beside it."""
@@ -364,7 +380,7 @@ def _looks(first: Launched, again: Sequence[Launched]) -> dict[str, list[Look]]:
         }
         for name, of_one in looks.items():
             if one := meant.get(name, seen.get(name)):
-                of_one.append(_look(one, launched.nodes))
+                of_one.append(dataclasses.replace(_look(one, launched.nodes), times=launched.times))
     return looks
 
 
@@ -416,7 +432,9 @@ def _judgement(
         for one in looks
     ]
     if answer is Answer.SLOW:
-        return Judgement(first.verdict, (*first.reasons, AGAIN(each=each)))
+        launches = sum(one.times for one in looks)
+        said = AGAIN_EACH(launches=launches, each=each) if launches > len(looks) else AGAIN(each=each)
+        return Judgement(first.verdict, (*first.reasons, said))
     if answer is Answer.FAST:
         passed = any(one.passes for one in looks)
         said = NOT_AGAIN(each=each, passed=passed)

@@ -41,7 +41,7 @@ def undisturbed_needed(asked: Budget, usual: Budget) -> int:
 
     Whoever asks for more launches than usual does so to make up for disturbed ones.
     """
-    return min(asked.at_least, usual.at_least)
+    return min(asked.at_least, usual.at_least if usual.needed is None else usual.needed)
 
 
 def is_hopeless(budget: Budget, seconds: Sequence[float], undisturbed: int) -> bool:

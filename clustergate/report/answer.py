@@ -31,7 +31,7 @@ from clustergate.core.notation import counted, listed, number
 from clustergate.core.reasons import Reason
 from clustergate.core.texts import DISTURBED, figure_name, group_name, on_partitions, shape
 from clustergate.judge.assembly import is_undecided, wrong_in
-from clustergate.judge.confirmation import AGAIN
+from clustergate.judge.confirmation import AGAIN, AGAIN_EACH
 from clustergate.judge.judging import exit_status
 
 GOOD, OPEN, BAD = "✓", "~", "✗"
@@ -229,7 +229,7 @@ def _missed(run: Run) -> Answer | None:
 def _slower(run: Run) -> Answer | None:
     slower = [one for one in troubles(run.cases) if one.verdict is Verdict.REGRESSION]
     judged = [of for one in slower for _, of in one.wrong if of.verdict is Verdict.REGRESSION]
-    again = any(why.code == AGAIN.code for of in judged for why in of.reasons)
+    again = any(why.code in (AGAIN.code, AGAIN_EACH.code) for of in judged for why in of.reasons)
     count = _count(run, Verdict.REGRESSION)
     return _wrong("SLOWER", f"{count}{', three times' * again}", slower)
 

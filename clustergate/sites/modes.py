@@ -126,7 +126,7 @@ MODES: Mapping[str, Mode] = {
         Mode(
             name=MAINTENANCE,
             purpose="may the machine go back to its users?",
-            duration="at most 30 minutes on two idle cores",
+            duration="at most 45 minutes on two idle cores",
             nodes="all of each partition",
             time_limit="30m",
             like="smoke",

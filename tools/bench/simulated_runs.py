@@ -17,16 +17,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from clustergate.benchmarks.budget import ONE_LAUNCH, Budget
+from clustergate.benchmarks.budget import Budget
 from clustergate.benchmarks.hpcc.output import METRICS as OF_HPCC
 from clustergate.benchmarks.hpcc.output import parse_hpcc
+from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.figures import name_of, reported, same_measurement, samples_of
 from clustergate.core.model import DISTANCES, Better, CaseId, CaseRecord, Launch, Sample
 from clustergate.core.paths import checkout
 from clustergate.judge.history.stored_runs import PastRun
-from clustergate.launch.stopping import is_enough
+from clustergate.launch.stopping import is_enough, undisturbed_needed
 from clustergate.sites.description import Partition
-from clustergate.sites.modes import MODES, Mode
+from clustergate.sites.modes import MODES, Mode, effort_of
 from tools.bench.runs import effort
 from tools.bench.simulated_noise import (
     BANDWIDTH,
@@ -212,7 +213,7 @@ def _case(
             "bound": True,
             "settings": "",
         },
-        budget=effort(of.mode).budget if imb else ONE_LAUNCH,
+        budget=effort_of(of.mode, descriptor_of(check)).budget,
         seconds=_SECONDS[check][of.mode.name != "smoke"],
         samples=samples,
         usual=np.array([one.value for one in samples]) + hidden,
@@ -457,7 +458,7 @@ class SimulatedRun:
             conditions=case.conditions,
             samples=samples,
             launches=launches,
-            launches_needed=case.budget.at_least,
+            launches_needed=undisturbed_needed(case.budget, case.budget),
             details=details,
         )
 
