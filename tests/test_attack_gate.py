@@ -9,14 +9,17 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from clustergate import cli
+from clustergate.benchmarks.budget import TWO_LAUNCHES
 from clustergate.benchmarks.registry import every_check
 from clustergate.core import store
 from clustergate.core.figures import name_of
+from clustergate.core.files.stored import encode
 from clustergate.core.model import (
     Case,
     CaseId,
@@ -24,6 +27,7 @@ from clustergate.core.model import (
     CaseState,
     Conditions,
     Judgement,
+    Launch,
     Promise,
     Run,
     Verdict,
@@ -31,7 +35,10 @@ from clustergate.core.model import (
 from clustergate.core.reasons import in_words
 from clustergate.judge.history.node_states import keep_states
 from clustergate.judge.promises import to_launch_again
+from clustergate.launch.dialects import Layout
+from clustergate.launch.plan import LOG, Launched
 from clustergate.report import publishing
+from clustergate.run.case import Job
 from clustergate.run.gate import evidence
 from clustergate.run.gate.contract import items_of, items_of_wholes
 from clustergate.run.gate.decision import OPEN, decide, of_cases, of_coverage
@@ -450,6 +457,18 @@ def test_case_that_drops_out_of_the_contract_opens_nothing(attack: str) -> None:
         cases[k] = OF_CASES[attack](cases[k])
         assert not opens(cases), KEYS[k]
         assert not opens(whole_run()[:k] + whole_run()[k + 1 :])
+
+
+def test_job_that_launched_once_of_twice_fails(tmp_path: Path) -> None:
+    """The better of two launches is judged: a job that makes one of them has to say why."""
+    plan: Any = SimpleNamespace(budget=TWO_LAUNCHES)
+    (tmp_path / LOG).write_text(
+        json.dumps(encode(Launched("xhpl", 0, 0, Launch(0, 0.0, 9.0)))) + "\n"
+    )
+    job = Job(tmp_path, plan, Layout(2, 1), plan, ("n1", "n2"), None, "COMPLETED", 0, "none")
+    (why,) = job.complaints(1, ("n1", "n2"))
+    assert str(why).startswith("the job launched 1 time instead of 2")
+    assert job.complaints(2, ("n1", "n2")) == []
 
 
 @pytest.mark.parametrize("shape", [Shape(64, 16), Shape(2, 4), Shape(64, 1000)])

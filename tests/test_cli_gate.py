@@ -592,6 +592,17 @@ def test_it_does_not_open_on_some_of_the_cores(
     assert run_gate(monkeypatch, 100.0, "--", "-S", "HplCheck.launches=9") == 0
 
 
+@pytest.mark.parametrize(
+    ("setting", "opens"),
+    [("HplCheck.launches=1", False), ("launches=2", False), ("HplCheck.launches=2", True)],
+)
+def test_fewer_launches_than_a_gate_makes_open_nothing(
+    monkeypatch: pytest.MonkeyPatch, setting: str, opens: bool
+) -> None:
+    assert run_gate(monkeypatch, 100.0, "--", "-S", setting) == (0 if opens else 2)
+    assert opens or f"{setting} set by -S, fewer launches than a gate makes" in because()
+
+
 def test_what_comes_next_is_what_can_change_the_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

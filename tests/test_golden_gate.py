@@ -401,7 +401,7 @@ def test_maintenance_check_never_passes_slower_software(
         measures=False,
         earlier={},
         expected=[],
-        taken_s={},
+        jobs=[],
         not_set_up={},
         begun=0.0,
         request=request,

@@ -235,6 +235,11 @@ def test_run_kept_whole_where_every_case_ended() -> None:
     assert not resuming.is_all_kept(whole, lost, ["mpich"])
     assert not resuming.is_all_kept(whole, earlier, ["mpich", "openmpi"])
     assert not resuming.is_all_kept([], {}, [])
+    # Killed between its two calls of ReFrame, of which the first had come to its end.
+    (kept, *_) = [one.identity for one in earlier.values()]
+    assert resuming.is_all_kept(whole, earlier, ["mpich"], [kept])
+    behind = dataclasses.replace(kept, parameters=(("process_count", "2"),))
+    assert not resuming.is_all_kept(whole, earlier, ["mpich"], [kept, behind])
 
 
 def test_what_is_kept_is_not_told_as_skipped(tmp_path: Path) -> None:

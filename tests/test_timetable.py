@@ -110,7 +110,7 @@ def test_a_gate_of_three_stacks_takes_little_longer_than_its_longest_chain() -> 
     for nodes in (16, 100, 1000):
         made = planned(partition(nodes))
         assert made.seconds <= 1.3 * made.longest_chain_s
-        assert made.seconds < 0.7 * sum(one.job.seconds for one in made.planned)
+        assert made.seconds < 0.75 * sum(one.job.seconds for one in made.planned)
 
 
 def test_pairs_and_nodes_of_all_stacks_run_at_once() -> None:

@@ -140,7 +140,7 @@ GENERAL: Mapping[str, str] = {
     "figure.unmeasured": _RERUN,
     "*.excused": _LAUNCHED_AGAIN,
     "figures.more-doubtful": "`show RUN --json` lists them all",
-    "change.again": "find what changed since then, or measure the node alone",
+    "change.again*": "find what changed since then, or measure the node alone",
     "change.not-again": "nothing: it is counted; `clustergate history` shows how often",
     "history.was-slower": _STATED,
     "history.n*": _STATED,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Budget:
     """How often to launch.
 
-    There are ``at_least`` launches, and ``at_most``; a verdict needs ``needed`` undisturbed ones,
-    where that is None ``at_least``. Between the two, another one is made while too few are undisturbed, or while the widest
+    ``at_least`` undisturbed launches are what a verdict needs, and there are ``at_most`` launches
+    in all. Between the two, another one is made while too few are undisturbed, or while the widest
     interval of a benchmark exceeds ``precision`` (half its width as a fraction of the value; None:
     any width will do), as long as it would end within ``seconds``. Who wants to ``spend_all``
     launches ``at_most`` times, or as often as ``seconds`` allow, but once; whether to go on must
@@ -24,9 +24,8 @@ class Budget:
     precision: float | None = None
     spend_all: bool = False
     worth_half_more: int = 0
-    needed: int | None = None
 
 
 ONE_LAUNCH = Budget()
-# What takes minutes; the better of both counts.
-TWO_LAUNCHES = Budget(at_least=2, at_most=2, needed=1)
+# Of what takes minutes: the better launch counts, and the other may be disturbed.
+TWO_LAUNCHES = Budget(at_least=2, at_most=2)

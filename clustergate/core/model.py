@@ -313,8 +313,9 @@ class Reference:
     ``where`` the file and line to correct.
     ``baseline`` is known of references that were made from runs, ``processors`` are
     those of the runs' nodes, of which each case had so many ``nodes``, ``order`` is that of the
-    matrix that they solved, and ``method`` is theirs, empty or 0 where unknown. With a ``doubt`` it
-    can accuse, and nothing passes by it. Its ``anchor`` is None where it is its own. One that a
+    matrix that they solved, and ``method`` is theirs, empty or 0 where unknown. ``more_ranks`` is
+    the count of ranks that it was measured with, 0 where that is the figure's own. With a ``doubt``
+    it can accuse, and nothing passes by it. Its ``anchor`` is None where it is its own. One that a
     person wrote ``by_hand`` is a floor or a ceiling, which the best launch meets. Its bound is that
     of the ``tolerance`` that a person wrote for figures of its kind, a fraction, None for none.
     """
@@ -329,6 +330,7 @@ class Reference:
     nodes: int = 0
     order: int = 0
     method: str = ""
+    more_ranks: int = 0
     doubt: Reason | None = None
     where: str = ""
     anchor: Anchor | None = None

@@ -433,8 +433,10 @@ def _judgement(
     ]
     if answer is Answer.SLOW:
         launches = sum(one.times for one in looks)
-        said = AGAIN_EACH(launches=launches, each=each) if launches > len(looks) else AGAIN(each=each)
-        return Judgement(first.verdict, (*first.reasons, said))
+        if launches == len(looks):
+            return Judgement(first.verdict, (*first.reasons, AGAIN(each=each)))
+        slow = AGAIN_EACH(launches=launches, each=each)
+        return Judgement(first.verdict, (*first.reasons, slow))
     if answer is Answer.FAST:
         passed = any(one.passes for one in looks)
         said = NOT_AGAIN(each=each, passed=passed)

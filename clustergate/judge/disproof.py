@@ -134,6 +134,9 @@ def _beaten(
         gained -= _of_digits(step, one.estimate.value, reference.value)
     sample = one.sample
     kind = kind_in(check, sample.benchmark, sample.metric, sample.conditions.get("bytes"))
+    if gained <= beyond_gain(kind, None, exclusive=exclusive):
+        # How the runs scatter, which takes long to tell, only makes it more.
+        return None
     most = beyond_gain(kind, reference.baseline, _scatter_of(values), exclusive=exclusive)
     if reference.baseline is None:
         most = max(most, abs(math.log1p(reference.side(sample.better) or 0.0)))

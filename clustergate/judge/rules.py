@@ -546,7 +546,9 @@ def _whole(run: Comparison, change: Change) -> Judgement:
 
 def facts_of(reference: Reference, unit: str, value: float) -> Facts:
     """Return what the sentences on a figure and its reference say."""
+    of_more = {"more_ranks": reference.more_ranks} if reference.more_ranks else {}
     return {
+        **of_more,
         "value": value,
         "unit": unit,
         "reference": reference.value,

@@ -80,12 +80,16 @@ def median(known: BaselineRuns) -> float:
 
 def with_common_runs(baselines: Sequence[BaselineRuns]) -> list[list[int]]:
     """Return the places of baselines that were made together, as far as runs connect them."""
-    made: list[tuple[set[str], list[int]]] = []
+    # Thousands of figures have the same runs.
+    alike: dict[tuple[str, ...], list[int]] = {}
     for place, one in enumerate(baselines):
-        apart = [each for each in made if each[0].isdisjoint(one.runs)]
-        alike = [each for each in made if each not in apart]
-        runs = set(one.runs).union(*(of for of, _ in alike))
-        made = [*apart, (runs, [*(x for _, places in alike for x in places), place])]
+        alike.setdefault(one.runs, []).append(place)
+    made: list[tuple[set[str], list[int]]] = []
+    for runs, places in alike.items():
+        connected = [each for each in made if not each[0].isdisjoint(runs)]
+        made = [each for each in made if each[0].isdisjoint(runs)]
+        whole = set(runs).union(*(of for of, _ in connected))
+        made.append((whole, sorted([*(x for _, of in connected for x in of), *places])))
     return [places for _, places in made]
 
 

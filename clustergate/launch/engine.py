@@ -127,6 +127,7 @@ class Engine:
     def begin_log(self) -> None:
         """Note what this node is, and each launch from now on: lines of JSON in the job's log."""
         self._logs = True
+        self.note({"began": round(time.time(), 3)})
         self.note({"machine": node_record()})
 
     def note(self, entry: Mapping[str, Any]) -> None:

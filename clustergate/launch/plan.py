@@ -183,7 +183,8 @@ class JobLog:
     launches ran at once. ``names`` are the nodes (or cores) that a study is about, ``notes``
     sentences of its course; ``ended`` tells that it came to its end. ``near_ns`` is the shortest
     usual round trip between two cores that earlier jobs of the run saw on the first node; ``hung``
-    has the facts of a launch that was ended because it showed no progress.
+    has the facts of a launch that was ended because it showed no progress. The job's driver
+    ``began`` then, in seconds since the epoch; 0 where earlier versions did not note it.
     """
 
     launches: Sequence[Launched] = ()
@@ -200,6 +201,7 @@ class JobLog:
     ended: bool = False
     near_ns: float | None = None
     hung: Mapping[str, Any] = field(default_factory=dict)
+    began: float = 0.0
 
     @property
     def all_site_files(self) -> list[ConfigurationFile]:
@@ -367,6 +369,7 @@ _SINGLE: Mapping[str, Callable[[Any], object]] = {
     "ended": bool,
     "near_ns": float,
     "hung": dict,
+    "began": float,
 }
 
 

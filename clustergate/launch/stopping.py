@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from clustergate.benchmarks.budget import Budget
+from clustergate.benchmarks.budget import TWO_LAUNCHES, Budget
 from clustergate.core.model import ClustergateError
 from clustergate.core.reasons import Words
 
@@ -41,7 +41,7 @@ def undisturbed_needed(asked: Budget, usual: Budget) -> int:
 
     Whoever asks for more launches than usual does so to make up for disturbed ones.
     """
-    return min(asked.at_least, usual.at_least if usual.needed is None else usual.needed)
+    return 1 if usual == TWO_LAUNCHES else min(asked.at_least, usual.at_least)
 
 
 def is_hopeless(budget: Budget, seconds: Sequence[float], undisturbed: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -329,7 +330,7 @@ def read_job(
 
 
 def details_of(job: Job, read: Reading, *, near_cores: bool) -> dict[str, Any]:
-    """Return what the ranks of the first launch said of themselves, and what the peaks cost."""
+    """Return what the ranks of the first launch said of themselves, and how long it all took."""
     states = read.node_states
     record: dict[str, Any] = {
         "node_states": {node: digest_of(state) for node, state in states.items()},
@@ -344,6 +345,9 @@ def details_of(job: Job, read: Reading, *, near_cores: bool) -> dict[str, Any]:
             fabric = site_file("hostfiles", f"{of.system}.ibnetdiscover")
             where = distance_of(hosts, of.scheduler, fabric, of.fabric, job.hostfile)
             record["distance"] = where or UNKNOWN_DISTANCE
+        if log.began:
+            # Until now: what ends a job, and until ReFrame sees that, is a part of what it takes.
+            record["job_s"] = round(time.time() - log.began, 3)
         record["launch_s"] = round(sum(made.launch.seconds for made in log.launches), 3)
         record["peaks_s"] = round(log.aside_s, 3)
         record["waited_s"] = round(sum(made.waited_s for made in log.launches), 3)

@@ -11,7 +11,6 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO
@@ -36,6 +35,7 @@ _ASKED_EVERY_S = 5.0
 
 # What ReFrame fails by its figures may pass when it is launched again.
 _LOOKED_AT = "ran, and some figure looks slow or wrong"
+_BEGINNINGS = ("RUN", "DRY")
 
 
 @dataclass(frozen=True)
@@ -88,17 +88,10 @@ def execute(
                 results[key] = results_of(one), seconds_of_case(one)
         return results.get(step.key, ("", 0.0))
 
-    progress_of = partial(
-        _sentences,
-        completed=completed(call.run_id),
-        pace=Pace(waiting_s, side_by_side),
-        failure=failure,
-        waits_for=waits_for,
-        measured=measured,
-        under_way=under_way,
-    )
+    pace = Pace(waiting_s, side_by_side)
+    of_call = completed(call.run_id), pace, failure, waits_for, measured, under_way
     try:
-        return _run_reframe(call, say, progress_of)
+        return _run_reframe(call, say, _Course(*of_call).sentences)
     finally:
         end_processes_of(call.run_id)
 
@@ -202,82 +195,111 @@ def _tee(lines: Iterable[str], kept: IO[str]) -> Iterator[str]:
         yield line
 
 
-def _sentences(
-    lines: Iterable[str],
-    completed: Collection[str],
-    pace: Pace,
-    failure: Callable[[], str],
-    waits_for: Callable[[Step], str | None],
-    measured: Callable[[Step], tuple[str, float]],
-    under_way: Callable[[], UnderWay] | None = None,
-) -> Iterator[str]:
-    """Yield what is to be said of the cases that run, nothing of those ``completed`` before.
+class _Course:
+    """The cases of a call, of which ReFrame says line by line what begins and what ended.
 
-    ``waits_for`` says in which queue the job of a case waits, and why; nothing once it runs.
-    ``measured`` returns the results of the case that ended, and the seconds that it took: when it
-    began is not known where others run beside it.
+    ``completed`` are those of before, of which nothing is said. ``waits_for`` says in which queue
+    the job of a case waits, and why; nothing once it runs. ``measured`` returns the results of the
+    case that ended, and the seconds that it took: when it began is not known where others run
+    beside it.
     """
-    # Contenders take turns in a case: it is with none of them alone.
-    named = _benchmark if under_way else _what
-    start = time.monotonic()
-    done = left = 0
-    begun: dict[str, Step] = {}
-    submitted: Step | None = None
-    running = ""
-    said = ""
-    failed: tuple[str, str] | None = None
-    results: list[str] = []
-    for line in lines:
-        if failed and line:
-            is_judged = failure is _failed and phase_of(line) == PERFORMANCE_PHASE
-            yield f"{failed[0]}: {_LOOKED_AT if is_judged else failure()} {failed[1]}"
-            failed = None
-        if step := step_of(line):
-            ended = step.word not in ("RUN", "DRY")
-            left = step.left if ended else left
-            if step.is_fixture or step.key in completed:
+
+    def __init__(
+        self,
+        completed: Collection[str],
+        pace: Pace,
+        failure: Callable[[], str],
+        waits_for: Callable[[Step], str | None],
+        measured: Callable[[Step], tuple[str, float]],
+        under_way: Callable[[], UnderWay] | None = None,
+    ) -> None:
+        self._completed, self._pace, self._failure = completed, pace, failure
+        self._waits_for, self._measured, self._under_way = waits_for, measured, under_way
+        # Contenders take turns in a case: it is with none of them alone.
+        self._named = _benchmark if under_way else _what
+        self._since_s = time.monotonic()
+        self._done = self._left = 0
+        self._begun: dict[str, Step] = {}
+        self._submitted: Step | None = None
+        self._running = self._said = ""
+        self._failed: tuple[str, str] | None = None
+        self._results: list[str] = []
+
+    def sentences(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield what is to be said of the cases that run."""
+        for line in lines:
+            if self._failed and line:
+                # This line says why.
+                judged = self._failure is _failed and phase_of(line) == PERFORMANCE_PHASE
+                yield from self._told_failed(_LOOKED_AT if judged else self._failure())
+            step = step_of(line)
+            if step and step.word not in _BEGINNINGS:
+                self._left = step.left
+            if step and (step.is_fixture or step.key in self._completed):
                 continue
-            beside_others = len(begun) > 1
-            begun.pop(step.key, None)
-            begun |= {} if ended else {step.key: step}
-            submitted, running = next(iter(begun.values()), None), ""
-            said = said if begun and ended else ""
-            if ended:
-                done += 1
-                came_to, its_s = measured(step)
-                took_s = its_s if beside_others else time.monotonic() - start
-                pace.end(_pair(step), took_s)
-                what, counts = named(step), f"({took_s:.0f} s; {done} of {done + left})"
-                if step.word == "FAIL":
-                    # The next line says why.
-                    failed = what, counts
+            if step:
+                yield from self._taken(step)
+                if self._failed:
                     continue
-                usual = "ran" if step.word == "OK" else "not measured"
-                results.append(f"{what}: {came_to or usual}")
-                yield ResultLine(f"{results[-1]} {counts}")
-        # Those that begin at once are told once.
-        is_news = step is not None and (len(begun) == 1 or step.key not in begun)
-        if submitted and (is_news or not line):
-            why, what = waits_for(submitted), named(submitted)
-            what += f" and {len(begun) - 1} more" * (len(begun) > 1)
-            doing = f"waiting {why} for {what} to start" if why else f"running {what}"
-            if why is None:
-                doing = said or f"submitting {what}"
-            if doing != said:
-                start = time.monotonic()
-                seconds = None if why != "" else pace.of(_pair(submitted), left)
-                cases = done + left if left else 0
-                own_s, all_s = seconds or (None, 0.0)
-                of = ((*results,), done, cases)
-                yield ProgressLine(doing, datetime.datetime.now(), own_s, all_s, *of)
-            submitted, running, said = (submitted, "", doing) if why != "" else (None, what, doing)
-        elif running and under_way and (how := under_way()).far:
-            doing = f"{how.far} of {running}"
-            if doing != said:
-                yield ProgressLine(doing, datetime.datetime.now(), how.left_s or None, how.left_s)
-            said = doing
-    if failed:
-        yield f"{failed[0]}: {failure()} {failed[1]}"
+            # Those that begin at once are told once.
+            is_news = step and (len(self._begun) == 1 or step.key not in self._begun)
+            if self._submitted and (is_news or not line):
+                yield from self._doing(self._submitted)
+            elif self._running and self._under_way and (how := self._under_way()).far:
+                doing = f"{how.far} of {self._running}"
+                if doing != self._said:
+                    yield ProgressLine(
+                        doing, datetime.datetime.now(), how.left_s or None, how.left_s
+                    )
+                self._said = doing
+        yield from self._told_failed(self._failure() if self._failed else "")
+
+    def _told_failed(self, how: str) -> Iterator[str]:
+        if self._failed:
+            yield f"{self._failed[0]}: {how} {self._failed[1]}"
+        self._failed = None
+
+    def _taken(self, step: Step) -> Iterator[str]:
+        """Take note that a case begins, or that it ended, and say that."""
+        ended, beside_others = step.word not in _BEGINNINGS, len(self._begun) > 1
+        self._begun.pop(step.key, None)
+        if not ended:
+            self._begun[step.key] = step
+        self._submitted, self._running = next(iter(self._begun.values()), None), ""
+        self._said = self._said if self._begun and ended else ""
+        if not ended:
+            return
+        self._done += 1
+        came_to, its_s = self._measured(step)
+        took_s = its_s if beside_others else time.monotonic() - self._since_s
+        self._pace.end(_pair(step), took_s)
+        what = self._named(step)
+        counts = f"({took_s:.0f} s; {self._done} of {self._done + self._left})"
+        if step.word == "FAIL":
+            self._failed = what, counts
+            return
+        usual = "ran" if step.word == "OK" else "not measured"
+        self._results.append(f"{what}: {came_to or usual}")
+        yield ResultLine(f"{self._results[-1]} {counts}")
+
+    def _doing(self, submitted: Step) -> Iterator[str]:
+        """Say of the first case that is submitted whether it waits, or runs."""
+        why, what = self._waits_for(submitted), self._named(submitted)
+        what += f" and {len(self._begun) - 1} more" * (len(self._begun) > 1)
+        doing = f"waiting {why} for {what} to start" if why else f"running {what}"
+        if why is None:
+            doing = self._said or f"submitting {what}"
+        if doing != self._said:
+            self._since_s = time.monotonic()
+            seconds = None if why != "" else self._pace.of(_pair(submitted), self._left)
+            cases = self._done + self._left if self._left else 0
+            own_s, all_s = seconds or (None, 0.0)
+            of = (*self._results,), self._done, cases
+            yield ProgressLine(doing, datetime.datetime.now(), own_s, all_s, *of)
+        if why != "":
+            self._running, self._said = "", doing
+        else:
+            self._submitted, self._running, self._said = None, what, doing
 
 
 class Pace:

@@ -60,8 +60,8 @@ class Prepared:
     """All that a run needs, and what it is to be judged by.
 
     ``site`` is what the site config says, ``expected`` are the cases that should run,
-    ``taken_s`` how long they took before, ``call_alone`` runs before ``call`` what must not run
-    beside others, None where nothing may,
+    ``jobs`` are these, each with how long it takes, ``call_alone`` runs before ``call`` what must
+    not run beside others, None where nothing may,
     ``not_set_up`` says why stacks cannot, ``restriction`` what keeps this process from cores or
     memory of the node, ``earlier`` are the outcomes that a run that is resumed has already,
     ``measures`` tells whether any case is left to run, and ``notes`` are sentences about the run.
@@ -76,7 +76,7 @@ class Prepared:
     references: References
     partitions: Sequence[Partition]
     expected: Sequence[CaseId]
-    taken_s: Taken
+    jobs: Sequence[Job]
     not_set_up: Mapping[str, Reason]
     call: Call
     call_alone: Call | None
@@ -151,7 +151,8 @@ def prepare(
     counts = request.process_counts
     called = partial(call_for, run_id, request.site, process_counts=counts, set_up=run_with)
     call, call_alone = called(options), None
-    if any(not one.alone for one in timed(request, expected, taken_s, partitions)):
+    jobs = _jobs(request, expected, taken_s, partitions)
+    if any(not one.alone for one in jobs):
         call_alone = called([*options, *with_tag(ON_MANY_NODES)])
         call = called([*options, *with_tag(ON_FEW_NODES)], side_by_side=True)
     earlier: Mapping[str, Outcome] = {}
@@ -176,7 +177,8 @@ def prepare(
             say(notes[-1])
         noun = "case was" if len(earlier) == 1 else "cases were"
         notes.append(f"resumed: {len(earlier)} {noun} completed before")
-        measures = not resuming.is_all_kept(read_log(call.log), earlier, run_with)
+        side_by_side = [one.case for one in jobs if not one.alone]
+        measures = not resuming.is_all_kept(read_log(call.log), earlier, run_with, side_by_side)
         say(notes[-1] + ("" if measures else ", none is left to measure"))
     return Prepared(
         request=request,
@@ -187,7 +189,7 @@ def prepare(
         references=known,
         partitions=partitions,
         expected=expected,
-        taken_s=taken_s,
+        jobs=jobs,
         not_set_up=not_set_up,
         call=call,
         call_alone=call_alone,
@@ -199,7 +201,7 @@ def prepare(
     )
 
 
-def timed(
+def _jobs(
     request: Request, cases: Sequence[CaseId], taken_s: Taken, partitions: Sequence[Partition]
 ) -> list[Job]:
     """Return the jobs of cases; none takes any time where not all of them are known to."""

@@ -12,7 +12,7 @@ import dataclasses
 import datetime
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from filelock import Timeout
@@ -20,7 +20,15 @@ from filelock import Timeout
 from clustergate.core import store
 from clustergate.core.files.shared import locked, mount_of
 from clustergate.core.files.whole import read_json
-from clustergate.core.model import A_DAY_S, CaseRecord, CaseState, ClustergateError, Run, worst
+from clustergate.core.model import (
+    A_DAY_S,
+    CaseId,
+    CaseRecord,
+    CaseState,
+    ClustergateError,
+    Run,
+    worst,
+)
 from clustergate.core.paths import HOME, state_dir
 from clustergate.core.reasons import Reason, Words
 from clustergate.judge.assembly import Outcome, verdicts
@@ -69,12 +77,19 @@ def merge_outcomes(earlier: Mapping[str, Outcome], outcomes: Sequence[Outcome]) 
 
 
 def is_all_kept(
-    lines: Sequence[str], earlier: Mapping[str, Outcome], stacks: Collection[str]
+    lines: Sequence[str],
+    earlier: Mapping[str, Outcome],
+    stacks: Collection[str],
+    side_by_side: Iterable[CaseId] = (),
 ) -> bool:
     """Tell whether a run that is resumed with these stacks has no case left to measure.
 
-    ``lines`` are what ReFrame printed until then, ``earlier`` the outcomes that are kept.
+    ``lines`` are what ReFrame printed until then, ``earlier`` the outcomes that are kept. The cases
+    ``side_by_side`` are of a second call, of which the first knows nothing at its end.
     """
+    kept = {one.identity for one in earlier.values()}
+    if any(case.stack in stacks and case not in kept for case in side_by_side):
+        return False
     steps = [one for one in map(step_of, lines) if one and one.word in ("OK", "FAIL", "SKIP")]
     return (
         bool(steps)

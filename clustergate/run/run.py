@@ -21,7 +21,7 @@ from clustergate.run.collect import collect
 from clustergate.run.execute import execute
 from clustergate.run.forecast import waiting_s
 from clustergate.run.judge import judge
-from clustergate.run.prepare import Prepared, are_here, prepare, timed
+from clustergate.run.prepare import Prepared, are_here, prepare
 from clustergate.run.reframe import read_outcomes
 from clustergate.run.request import Request
 from clustergate.run.resuming import lock_run
@@ -82,9 +82,7 @@ def _execute(prepared: Prepared, say: Say) -> tuple[Prepared, int]:
     ended = {(one.check, one.stack) for one in prepared.earlier.values()}
     jobs = [
         one
-        for one in timed(
-            *(prepared.request, prepared.expected, prepared.taken_s, prepared.partitions)
-        )
+        for one in prepared.jobs
         if (one.case.check, one.case.stack) not in ended
         and one.case.stack not in prepared.not_set_up
     ]

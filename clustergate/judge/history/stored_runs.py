@@ -217,7 +217,7 @@ Place = tuple[str, int, str]
 """The partition, the ranks and the placement of a case."""
 Taken = Mapping[tuple[str, str], Mapping[Place, Sequence[float]]]
 """The seconds that each case of a check with a stack took, those that were laid out alike."""
-_LAUNCHING_S = 5.0
+_LAUNCHING_S, _SUBMISSION_S = 5.0, 2.0
 # To read a run with a million samples takes seconds.
 _NEWEST_RUNS = 3
 _MOST = 0.5
@@ -237,8 +237,11 @@ def seconds_taken(records: Sequence[CaseRecord]) -> Taken:
 def seconds_of_case(record: CaseRecord) -> float:
     """Return the seconds that a case took.
 
-    That is its launches, with their start, what measured the node's peaks beside them, and waits.
+    That is its job from the driver's start until it was read, and its submission. Earlier versions
+    noted its launches, what measured the node's peaks beside them, and waits.
     """
+    if job_s := record.spent_s("job_s"):
+        return job_s + _SUBMISSION_S
     launches_s = sum(launch.seconds for launch in record.launches)
     return launches_s + record.spent_s("peaks_s", "waited_s") + _LAUNCHING_S
 

@@ -192,7 +192,8 @@ class References:
             # What is gone is not nodes alone: fewer ranks on each have more memory to themselves.
             return None
         origin = f"{known.origin}, {OF_MORE_RANKS.format(ranks=more)}"
-        return dataclasses.replace(scaled(known, factor), origin=origin, nodes=nodes)
+        scaled_down = scaled(known, factor)
+        return dataclasses.replace(scaled_down, origin=origin, nodes=nodes, more_ranks=more)
 
     def _ranks_beyond(
         self, check: str, partition: str, stack: str, conditions: Conditions

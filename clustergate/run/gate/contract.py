@@ -188,11 +188,9 @@ def _judged(item: Item, mode: Mode, case: Case, control: Control) -> Item:
 
 def _of_more_ranks(figure: Figure) -> str:
     """Return by what a figure was judged that has no references of its own ranks, else nothing."""
-    first = OF_MORE_RANKS.partition("{")[0]
     for why in figure.judgement.reasons:
-        _, _, ranks = str(why.facts.get("origin", "")).partition(f", {first}")
-        if ranks:
-            return f"{BY_REFERENCE} {first}{ranks}"
+        if ranks := why.facts.get("more_ranks"):
+            return f"{BY_REFERENCE} {OF_MORE_RANKS.format(ranks=ranks)}"
     return ""
 
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustergate.benchmarks.registry import every_check
+from clustergate.benchmarks.registry import descriptor_of, every_check
 from clustergate.core import store
-from clustergate.core.commands import Invocation
+from clustergate.core.commands import Invocation, settings_given
 from clustergate.core.files.shared import locked
 from clustergate.core.files.stored import encode
 from clustergate.core.files.whole import read_json
@@ -298,7 +298,26 @@ def _unfit(request: GateRequest, by_hand: Sequence[str]) -> tuple[str, str] | No
         names = ", ".join(sorted(laid_out))
         why = f"{names} set by -S, instead of all cores and nodes"
         return why, "run the gate without that setting"
+    if fewer := _fewer_launches(request.options):
+        why = f"{', '.join(fewer)} set by -S, fewer launches than a gate makes"
+        return why, "run the gate without that setting"
     return None
+
+
+def _fewer_launches(options: Sequence[str]) -> list[str]:
+    """Return the settings by which checks are launched less often than the gate's mode does."""
+    mode, fewer = modes.mode_named(MAINTENANCE), []
+    for setting in settings_given(options):
+        name, _, count = setting.partition("=")
+        check, _, variable = name.rpartition(".")
+        least = [
+            modes.effort_of(mode, descriptor_of(one)).budget.at_least
+            for one in mode.checks
+            if check in ("", one)
+        ]
+        if variable == "launches" and count.isdigit() and 0 < int(count) < max(least, default=0):
+            fewer.append(setting)
+    return fewer
 
 
 # --- measure --------------------------------------------------------------------------------------
