@@ -32,7 +32,7 @@ from clustergate.report.summary import exit_meaning, first_screen, status_of
 from clustergate.run import again, resuming
 from clustergate.run.collect import Collected, Relaunches
 from clustergate.run.gate import evidence
-from clustergate.run.gate.decision import OPEN, UNJUDGED, decide, of_cases
+from clustergate.run.gate.decision import OPEN, UNJUDGED, benchmark_evidence, decide
 from clustergate.run.judge import launched_again, unconfirmed
 from clustergate.run.reframe import Call
 from clustergate.run.request import Request, read_request, write_request
@@ -289,7 +289,7 @@ def test_the_gate_keeps_a_promise_that_is_kept_the_second_time(
     request = Request(mode_named("maintenance"), Path("local.py"), checks=("HplCheck",))
     beside, ran = evidence.run_benchmarks(request, RUN, Any, print, AS_IT_IS)  # type: ignore[arg-type]
     assert ran
-    assert decide([*beside, *of_cases(ran.cases)]).status == OPEN
+    assert decide([*beside, *benchmark_evidence(ran.cases)]).status == OPEN
     assert "1 figure was slow once" in " ".join(one.sentence for one in beside)
     # The run's own pages show it as it was.
     assert judged(of).figures[0].judgement.verdict is Verdict.INCONCLUSIVE
@@ -322,7 +322,7 @@ def test_what_cannot_be_launched_again_is_not_confirmed(
     request = Request(mode_named("maintenance"), Path("local.py"), checks=("HplCheck",))
     beside, ran = evidence.run_benchmarks(request, RUN, Any, print, AS_IT_IS)  # type: ignore[arg-type]
     assert ran
-    decision = decide([*beside, *of_cases(ran.cases)])
+    decision = decide([*beside, *benchmark_evidence(ran.cases)])
     assert decision.status == UNJUDGED
     assert any(why in one for one in decision.because)
 

@@ -40,8 +40,8 @@ from clustergate.launch.plan import LOG, Launched
 from clustergate.report import publishing
 from clustergate.run.case import Job
 from clustergate.run.gate import evidence
-from clustergate.run.gate.contract import items_of, items_of_wholes
-from clustergate.run.gate.decision import OPEN, decide, of_cases, of_coverage
+from clustergate.run.gate.contract import case_requirements, promise_requirements
+from clustergate.run.gate.decision import OPEN, benchmark_evidence, coverage_evidence, decide
 from clustergate.sites import configs as sites
 from clustergate.sites.modes import expected_cases, judged_figures, mode_named
 from clustergate.sites.shape import Shape
@@ -356,8 +356,11 @@ UNDECIDED = Judgement(Verdict.INCONCLUSIVE, (in_words("it may be slower"),))
 
 def opens(cases: Sequence[Case], wholes: Any = WHOLES, left_out: Any = None) -> bool:
     """Tell whether what was measured opens, by references alone."""
-    items = [*items_of(MAINTENANCE, KEYS, cases, left_out or {}), *items_of_wholes(wholes)]
-    status = decide([*of_cases(cases, items), *of_coverage(items)]).status
+    items = [
+        *case_requirements(MAINTENANCE, KEYS, cases, left_out or {}),
+        *promise_requirements(wholes),
+    ]
+    status = decide([*benchmark_evidence(cases, items), *coverage_evidence(items)]).status
     return status == OPEN
 
 
@@ -479,8 +482,8 @@ def test_layout_that_is_not_run_opens_nothing(shape: Shape) -> None:
     cases = [complete_case(key, MAINTENANCE) for key in keys]
 
     def opens_with(some: Sequence[Case]) -> bool:
-        items = items_of(MAINTENANCE, keys, some, {})
-        return decide([*of_cases(some, items), *of_coverage(items)]).status == OPEN
+        items = case_requirements(MAINTENANCE, keys, some, {})
+        return decide([*benchmark_evidence(some, items), *coverage_evidence(items)]).status == OPEN
 
     assert opens_with(cases)
     for place in range(len(cases)):

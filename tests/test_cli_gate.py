@@ -51,8 +51,8 @@ from clustergate.report.screening import render_first, write_forms
 from clustergate.run import prepare, screening, software
 from clustergate.run.gate import controls, evidence, workflow
 from clustergate.run.gate.before import earlier_screenings, last_run
-from clustergate.run.gate.contract import LEFT_OUT, Control, Item, contract_of
-from clustergate.run.gate.decision import NOT_ENDED, SCREENING_DOUBT, decide, of_cases
+from clustergate.run.gate.contract import LEFT_OUT, Control, Requirement, make_contract
+from clustergate.run.gate.decision import NOT_ENDED, SCREENING_DOUBT, benchmark_evidence, decide
 from clustergate.run.gate.evidence import Publisher
 from clustergate.run.gate.workflow import SMALL_BUDGET
 from clustergate.run.request import Request
@@ -723,7 +723,7 @@ def test_it_opens_without_references_by_its_controls_alone(
     def golden(path: Path, run_id: str, site: Site, stacks: Sequence[str], *rest: object) -> Any:
         return [one for stack in stacks for one in same_build(stack, "abc", [], pinned)], []
 
-    monkeypatch.setattr(controls, "of_nodes", lambda *_, **how: ([], nodes))
+    monkeypatch.setattr(controls, "nodes_control", lambda *_, **how: ([], nodes))
     monkeypatch.setattr(software, "against_golden", golden)
     assert run_gate(monkeypatch, 100.0, measured=benchmarks) == status
     said = capsys.readouterr().out
@@ -778,12 +778,12 @@ def test_what_a_site_adds_must_be_judged_once_it_has_references() -> None:
     """References of before the site chose it are no reason to stay shut."""
     added = {"maintenance": ["HplCheck", "HpccCheck", "ImbMpi1Check", "HpcgCheck"]}
     site = site_with({}, {}, checks=added)
-    before = contract_of(site, [], None, {}, referenced={"HplCheck", "HpccCheck", "ImbMpi1Check"})
+    before = make_contract(site, [], None, {}, referenced={"HplCheck", "HpccCheck", "ImbMpi1Check"})
     assert before.allotted.checks == tuple(added["maintenance"])
     assert {key.check for key in before.required} == {*MAINTENANCE.own_checks}
     (note,) = before.notes
     assert note.startswith("not judged until it has references: HpcgCheck (`clustergate baseline")
-    after = contract_of(site, [], None, {}, referenced={"HplCheck", "HpcgCheck"})
+    after = make_contract(site, [], None, {}, referenced={"HplCheck", "HpcgCheck"})
     assert {key.check for key in after.required} == {*added["maintenance"]}
     assert after.notes == []
 
@@ -801,18 +801,18 @@ def test_golden_builds_are_launched_by_what_the_gate_runs() -> None:
 
 def test_what_a_site_leaves_out_is_told_and_a_gate_never_opens_by_nothing() -> None:
     site = site_with({}, {}, checks={"maintenance": ["HpcgCheck"]})
-    contract = contract_of(site, [], None, {}, referenced={"HplCheck"})
+    contract = make_contract(site, [], None, {}, referenced={"HplCheck"})
     assert {key.check for key in contract.required} == {"HpcgCheck"}
     assert contract.notes[0] == "left out by the site config: HplCheck"
 
 
 def test_what_the_site_waives_need_not_be_judged_and_is_named() -> None:
-    all_of_it = contract_of(site_with({}, {}), [], None, {})
+    all_of_it = make_contract(site_with({}, {}), [], None, {})
     assert {key.stack for key in all_of_it.required} == {"mpich", "openmpi"}
-    one = contract_of(site_with({"HpccCheck": "no wheel"}, {}), [], None, {})
+    one = make_contract(site_with({"HpccCheck": "no wheel"}, {}), [], None, {})
     assert len(all_of_it.required) - len(one.required) == 1
     assert one.notes == ["waived by the site config: HpccCheck with openmpi: no wheel"]
-    whole = contract_of(site_with("nobody uses it", {}), [], None, {})
+    whole = make_contract(site_with("nobody uses it", {}), [], None, {})
     assert whole.allotted.stacks == ("mpich",)
     assert whole.left_out == {}
     assert len(whole.notes) == 3
@@ -821,8 +821,8 @@ def test_what_the_site_waives_need_not_be_judged_and_is_named() -> None:
 def test_what_is_waived_with_every_stack_that_is_run_is_not_run() -> None:
     waived = {"HpccCheck": "it takes too long", "ImbMpi1Check": "it takes too long"}
     alone = site_with(waived, {"environs": ["openmpi"]})
-    assert contract_of(alone, [], None, {}).allotted.checks == ("HplCheck",)
-    beside = contract_of(site_with(waived, {}), [], None, {})
+    assert make_contract(alone, [], None, {}).allotted.checks == ("HplCheck",)
+    beside = make_contract(site_with(waived, {}), [], None, {})
     assert set(beside.allotted.checks) == set(MAINTENANCE.checks)
 
 
@@ -835,18 +835,18 @@ def test_a_waiver_names_a_check_and_a_reason(waived: Any) -> None:
 def test_a_site_that_waives_everything_is_not_judged() -> None:
     configured = site_with("x", {"environs": ["openmpi"]})
     with pytest.raises(ClustergateError, match="there is nothing to judge"):
-        contract_of(configured, [], None, {})
+        make_contract(configured, [], None, {})
 
 
 def test_every_partition_judged_and_in_the_budget() -> None:
-    one = contract_of(site_with({}, {"extras": {"cores_per_node": 8}}), [], None, {})
+    one = make_contract(site_with({}, {"extras": {"cores_per_node": 8}}), [], None, {})
     both = [{"name": name, "extras": {"cores_per_node": 8}} for name in ("a", "b")]
-    two = contract_of(site_with({}, *both), [], None, {})
+    two = make_contract(site_with({}, *both), [], None, {})
     assert len(two.required) == 2 * len(one.required)
     assert two.seconds > 1.9 * (one.seconds - 120)
     pairs = ((c, s) for c in MAINTENANCE.checks for s in ("mpich", "openmpi"))
     took = {key: {("s:a", 2, "packed"): [1.0]} for key in pairs}
-    assert contract_of(site_with({}, *both), [], None, took).seconds <= 120
+    assert make_contract(site_with({}, *both), [], None, took).seconds <= 120
 
 
 def test_partitions_that_were_not_screened_are_told() -> None:
@@ -879,7 +879,7 @@ def test_partitions_with_own_nodes_screened_separately(
         return screened()
 
     monkeypatch.setattr(evidence, "screen", screening)
-    contract = contract_of(configured, ["openmpi"], "30m", {})
+    contract = make_contract(configured, ["openmpi"], "30m", {})
     told, _, _ = evidence.screen_partitions(
         *(Path("s.py"), "r", configured, contract, None, print),
         publisher=Publisher(publishing.publish, write_forms),
@@ -893,8 +893,8 @@ def test_partitions_with_own_nodes_screened_separately(
 def test_one_budget_covers_checks_and_golden_builds() -> None:
     """It named 37m, which covers everything, beside 62m for golden builds."""
     site = site_with({}, {})
-    alone = contract_of(site, [], None, {})
-    contract = contract_of(site, [], "1m", {}, golden_s=1200.0)
+    alone = make_contract(site, [], None, {})
+    contract = make_contract(site, [], "1m", {}, golden_s=1200.0)
     assert contract.needed_s == alone.needed_s + 1200.0
     longer = contract.deciding_software(1500.0, used_s=30.0)
     for one, needed_s in ((contract, contract.needed_s), (longer, contract.needed_s + 300.0)):
@@ -1205,7 +1205,7 @@ def test_a_page_tells_a_command_as_code_and_heads_nothing_twice(tmp_path: Path) 
         Evidence("benchmarks", Verdict.INCONCLUSIVE, (in_words("make it with `clustergate ab`"),)),
         Evidence("what must be judged", Verdict.INCONCLUSIVE, (in_words("1 of 1 cases was not"),)),
     ]
-    item = Item("HplCheck", "mpich", "HplCheck with mpich", "", "run `clustergate gate`")
+    item = Requirement("HplCheck", "mpich", "HplCheck with mpich", "", "run `clustergate gate`")
     first = first_screen(decide(evidence), "r1")
     page = render_gate(first, run_of(evidence), tmp_path, items=[item])
     assert "`" not in page.partition("<main>")[2].partition("<script")[0]
@@ -1262,7 +1262,7 @@ def test_the_first_cause_tells_the_next_command(evidence: Evidence, step: str) -
 
 def test_a_slower_benchmark_leads_to_its_history() -> None:
     cases = [judged(CaseId("HplCheck", "local:node", "mpich"), Verdict.REGRESSION)]
-    (told,) = first_screen(decide(of_cases(cases)), "r2", cases).next_steps
+    (told,) = first_screen(decide(benchmark_evidence(cases)), "r2", cases).next_steps
     assert told.startswith("`clustergate history --check HplCheck --stack mpich`")
 
 

@@ -22,7 +22,7 @@ from clustergate.core.reasons import Reason, in_words
 from clustergate.judge.coverage import not_as_foreseen
 from clustergate.judge.references.lookup import References, parse_references
 from clustergate.judge.rules import LAUNCHES_SLOW_SHARE
-from clustergate.run.gate.contract import items_of, reasons_of
+from clustergate.run.gate.contract import case_requirements, open_reasons
 from clustergate.run.judge import idle_cores
 from clustergate.sites import modes
 from clustergate.sites.modes import Mode, mode_named, used_shape
@@ -287,7 +287,9 @@ LeftOut = Mapping[tuple[str, str], tuple[str, str]]
 
 
 def not_judged(cases: list[Case], left_out: LeftOut | None = None) -> int:
-    return sum(not item.judged for item in items_of(MAINTENANCE, REQUIRED, cases, left_out or {}))
+    return sum(
+        not item.judged for item in case_requirements(MAINTENANCE, REQUIRED, cases, left_out or {})
+    )
 
 
 def complete(key: CaseId, verdict: Verdict = Verdict.PASS, **conditions: ConditionValue) -> Case:
@@ -300,9 +302,9 @@ ALL = [complete(key) for key in REQUIRED]
 def test_every_case_of_every_stack_and_partition_must_be_judged() -> None:
     # IMB on 2 ranks and on all 8.
     assert len(REQUIRED) == 2 * (2 + 2)
-    found = items_of(MAINTENANCE, REQUIRED, ALL, {})
+    found = case_requirements(MAINTENANCE, REQUIRED, ALL, {})
     assert {(item.judged, item.by) for item in found} == {(True, "its references")}
-    assert reasons_of(found) == []
+    assert open_reasons(found) == []
     assert not_judged(ALL[1:]) == 1
     elsewhere = dataclasses.replace(ALL[0], partition="alpha:other")
     assert not_judged([elsewhere, *ALL[1:]]) == 1
@@ -318,7 +320,7 @@ def test_what_is_not_available_says_what_would_help() -> None:
     lost = dataclasses.replace(
         ALL[0], state=CaseState.NOT_AVAILABLE, reasons=(in_words("no wheel"),)
     )
-    (told,) = map(str, reasons_of(items_of(MAINTENANCE, REQUIRED, [lost, *ALL[1:]], {})))
+    (told,) = map(str, open_reasons(case_requirements(MAINTENANCE, REQUIRED, [lost, *ALL[1:]], {})))
     assert told == (
         "HplCheck with mpich: not available here: no wheel; provide what is missing, or let the "
         "site config waive it with the reason"
@@ -346,7 +348,9 @@ def test_benchmark_slow_in_some_launches_was_not_judged() -> None:
 def test_another_question_is_not_the_one_that_must_be_judged(settings: str) -> None:
     """A pattern of efforts in the reference file may judge it all the same."""
     changed = complete(REQUIRED[0], settings=settings)
-    (told,) = map(str, reasons_of(items_of(MAINTENANCE, REQUIRED, [changed, *ALL[1:]], {})))
+    (told,) = map(
+        str, open_reasons(case_requirements(MAINTENANCE, REQUIRED, [changed, *ALL[1:]], {}))
+    )
     assert told == (
         f"HplCheck with mpich: it ran with {settings}, which the mode maintenance does not set; "
         "run the gate without that setting"
@@ -358,7 +362,7 @@ def test_a_figure_that_is_not_there_was_not_judged() -> None:
     place = next(k for k, case in enumerate(ALL) if case.check == "HpccCheck")
     lost = dataclasses.replace(ALL[place], figures=ALL[place].figures[1:])
     cases = [*ALL[:place], lost, *ALL[place + 1 :]]
-    (told,) = map(str, reasons_of(items_of(MAINTENANCE, REQUIRED, cases, {})))
+    (told,) = map(str, open_reasons(case_requirements(MAINTENANCE, REQUIRED, cases, {})))
     assert "HpccCheck with mpich: it left no figure of HPL_Tflops; see which option" in told
 
 
@@ -379,7 +383,7 @@ def test_what_was_left_out_told_once_per_reason() -> None:
     why = ("left out, because the budget is 200s", "a budget of 40m covers everything")
     left_out = dict.fromkeys((("HpccCheck", "mpich"), ("ImbMpi1Check", "mpich")), why)
     cases = [case for case in ALL if (case.check, case.stack) not in left_out]
-    (told,) = map(str, reasons_of(items_of(MAINTENANCE, REQUIRED, cases, left_out)))
+    (told,) = map(str, open_reasons(case_requirements(MAINTENANCE, REQUIRED, cases, left_out)))
     assert told == f"HpccCheck, ImbMpi1Check with mpich: {why[0]}; {why[1]}"
     assert not_judged(cases, left_out) == 3
 

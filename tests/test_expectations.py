@@ -40,7 +40,7 @@ from clustergate.report.html import render_html
 from clustergate.report.summary import exit_meaning, first_screen, status_of
 from clustergate.report.terminal import render
 from clustergate.report.verdicts import as_json
-from clustergate.run.gate.decision import of_cases, of_expectations
+from clustergate.run.gate.decision import benchmark_evidence, expectation_evidence
 from clustergate.run.readiness import FAIL, OK, check_references
 from clustergate.sites.description import Partition
 from clustergate.sites.modes import mode_named
@@ -278,7 +278,7 @@ def test_what_misses_by_more_than_its_interval_is_missed():
     assert first_line(run).startswith(
         "MISSED: 1 of 2 expectations. PingPong best 2900 MB/s is 6.5 % below 3100 (contract, table "
     )
-    (against,) = [e for e in of_cases(run.cases) if e.verdict is Verdict.REGRESSION]
+    (against,) = [e for e in benchmark_evidence(run.cases) if e.verdict is Verdict.REGRESSION]
     assert "6.5 % below 3100" in against.sentence
 
 
@@ -287,7 +287,7 @@ def test_between_nothing_is_decided_and_more_launches_would_decide():
     assert [x.standing for x in run.expectations] == [Standing.UNDECIDED]
     assert "-S ImbMpi1Check.launches=6" in str(run.expectations[0].reason)
     assert status_of(run) == 0
-    assert exit_status([e.verdict for e in of_expectations(run.expectations)], "gate") == 2
+    assert exit_status([e.verdict for e in expectation_evidence(run.expectations)], "gate") == 2
 
 
 def test_reframe_fails_what_is_missed_and_nothing_else():
@@ -393,7 +393,7 @@ def test_too_few_undisturbed_launches_miss_beyond_disturbance(best, standing):
     assert account.standing is standing
     figure = next(figure for figure in run.cases[0].figures if figure.expected)
     assert "beside others" in "; ".join(map(str, figure.judgement.reasons))
-    evidence = [*of_cases(run.cases), *of_expectations(run.expectations)]
+    evidence = [*benchmark_evidence(run.cases), *expectation_evidence(run.expectations)]
     statuses = (status_of(run), exit_status([e.verdict for e in evidence], "gate"))
     assert statuses == ((1, 1) if standing is Standing.MISSED else (0, 2))
 
@@ -441,7 +441,7 @@ def test_expectations_of_another_run_counted_without_status(line):
     run = judged(f"  {line}\n", record())
     assert [x.standing for x in run.expectations] == [Standing.ELSEWHERE]
     assert status_of(run) == 0
-    in_gate = [e.verdict for e in of_expectations(run.expectations)]
+    in_gate = [e.verdict for e in expectation_evidence(run.expectations)]
     assert exit_status(in_gate, "gate") == (2 if "stacks" in line or "nodes" in line else 0)
 
 

@@ -12,7 +12,7 @@ from clustergate.benchmarks.registry import descriptor_of
 from clustergate.core.figures import name_of
 from clustergate.core.model import Better, Case, CaseRecord, Reference, Verdict
 from clustergate.judge.judging import COMPARED
-from clustergate.run.gate.contract import BY_REFERENCE, Control, Item, items_of
+from clustergate.run.gate.contract import BY_REFERENCE, Control, Requirement, case_requirements
 from tools.bench.gate import SEED, SETTING, machine_of
 from tools.bench.judge import Judge, case_of, make_judge
 from tools.bench.simulated_noise import BARE_METAL
@@ -69,9 +69,9 @@ def found(record: CaseRecord, metric: str) -> Reference | None:
     return judge().references.find(*of)
 
 
-def items(record: CaseRecord, control: Control) -> list[Item]:
+def items(record: CaseRecord, control: Control) -> list[Requirement]:
     case = case_of(judge(), record)
-    return items_of(judge().mode, [case.identity], [case], {}, lambda stack: control)
+    return case_requirements(judge().mode, [case.identity], [case], {}, lambda stack: control)
 
 
 def verdicts_of(case: Case) -> Mapping[str, Verdict]:

@@ -19,15 +19,15 @@ from clustergate.core.model import (
 )
 from clustergate.core.reasons import in_words
 from clustergate.run.gate import controls
-from clustergate.run.gate.contract import Control, items_of
+from clustergate.run.gate.contract import Control, case_requirements
 from clustergate.run.gate.decision import (
     CLOSED,
     OPEN,
     UNJUDGED,
+    benchmark_evidence,
+    coverage_evidence,
     decide,
-    of_cases,
-    of_coverage,
-    of_screening,
+    screening_evidence,
 )
 from clustergate.run.software_evidence import AS_GOLDEN, not_compared, same_build
 from clustergate.sites.modes import mode_named
@@ -101,16 +101,21 @@ def answered(
     """Return the gate's answer of a case, a screening and a golden build, and all it says."""
     if software is None:
         software = same_build("mpich", "abc", [], "2026-11-04")
-    screening = of_screening(now, ended=True)
-    worse, control = controls.of_nodes(now, memory, exclusive=False)
+    screening = screening_evidence(now, ended=True)
+    worse, control = controls.nodes_control(now, memory, exclusive=False)
     screening += worse
-    nodes = controls.of_all_nodes([control], screening)
+    nodes = controls.all_nodes_control([control], screening)
 
     def control_of(stack: str) -> Control:
-        return controls.both(controls.of_software(stack, software, TODAY), nodes)
+        return controls.joint_control(controls.software_control(stack, software, TODAY), nodes)
 
-    items = items_of(MODE, [KEY], [case], {}, control_of)
-    evidence = [*screening, *of_cases([case], items), *software, *of_coverage(items)]
+    items = case_requirements(MODE, [KEY], [case], {}, control_of)
+    evidence = [
+        *screening,
+        *benchmark_evidence([case], items),
+        *software,
+        *coverage_evidence(items),
+    ]
     said = [*(f"{one.sentence}" for one in evidence), *(one.by for one in items)]
     return decide(evidence).status, "\n".join(said)
 
@@ -211,7 +216,8 @@ def test_nodes_that_are_not_known_to_be_as_they_were_open_nothing(
 
 def test_noise_in_which_a_slow_down_could_hide_opens_nothing() -> None:
     quiet, noisy = (
-        controls.of_nodes(screened(spread=s), MEMORY, exclusive=False)[1] for s in (0.005, 0.12)
+        controls.nodes_control(screened(spread=s), MEMORY, exclusive=False)[1]
+        for s in (0.005, 0.12)
     )
     assert quiet.by
     assert "worse than on earlier days" in noisy.why
@@ -231,7 +237,7 @@ def test_slower_than_one_earlier_day_closes_on_exclusive_nodes() -> None:
     """What is slower than one earlier day closes on exclusive nodes alone."""
     now = screened(fma_peak_gflops=0.8, hpl_gflops=0.8)
     for exclusive in (True, False):
-        worse, control = controls.of_nodes(now, MEMORY[:1], exclusive=exclusive)
+        worse, control = controls.nodes_control(now, MEMORY[:1], exclusive=exclusive)
         assert bool(worse) is exclusive
         assert not control.by
 
@@ -242,7 +248,7 @@ def test_unchanged_nodes_close_nothing_by_earlier_days() -> None:
         for days in (1, 3, 7):
             for exclusive in (True, False):
                 now = screened(seed=seed)
-                assert not controls.of_nodes(now, memory[:days], exclusive=exclusive)[0]
+                assert not controls.nodes_control(now, memory[:days], exclusive=exclusive)[0]
 
 
 def test_days_that_differ_by_more_close_nothing_and_open_nothing() -> None:
@@ -257,16 +263,16 @@ def test_days_that_differ_by_more_close_nothing_and_open_nothing() -> None:
 
 def test_a_bad_node_closes_whatever_the_others_are() -> None:
     assert answered(ran(Verdict.NO_REFERENCE), screened(slow="n4"))[0] == CLOSED
-    unfinished = of_screening(screened(), ended=False)
-    control = controls.of_nodes(screened(), MEMORY, exclusive=False)[1]
+    unfinished = screening_evidence(screened(), ended=False)
+    control = controls.nodes_control(screened(), MEMORY, exclusive=False)[1]
     assert control.by
-    assert not controls.of_all_nodes([control], unfinished).by
+    assert not controls.all_nodes_control([control], unfinished).by
 
 
 def test_every_partition_counts() -> None:
     both = [Control("6 nodes"), Control(why="two nodes")]
-    assert controls.of_all_nodes(both, []).why == "two nodes"
-    assert controls.of_all_nodes(both[:1], []).by == "6 nodes"
+    assert controls.all_nodes_control(both, []).why == "two nodes"
+    assert controls.all_nodes_control(both[:1], []).by == "6 nodes"
 
 
 def test_more_knowledge_never_closes() -> None:

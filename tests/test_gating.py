@@ -26,24 +26,24 @@ from clustergate.judge.disproof import REFERENCE_OUTGROWN
 from clustergate.judge.rules import FIGURE_UNCLEAR, LAUNCHES_SLOW_SHARE
 from clustergate.run.gate.contract import (
     Control,
-    Item,
+    Requirement,
     SecondsFor,
+    accept_gains,
     allot,
     budget_for,
-    items_of,
-    with_gains,
+    case_requirements,
 )
 from clustergate.run.gate.decision import (
     CLOSED,
     OPEN,
     UNJUDGED,
-    Changed,
-    against_run,
-    against_screening,
+    Slowdown,
+    benchmark_evidence,
+    coverage_evidence,
     decide,
-    of_cases,
-    of_coverage,
-    of_screening,
+    evidence_against_run,
+    evidence_against_screenings,
+    screening_evidence,
 )
 from clustergate.run.software_evidence import Builds
 from clustergate.sites.modes import mode_named
@@ -94,8 +94,8 @@ def case(verdict: Verdict | None, state: CaseState = CaseState.RAN) -> Case:
 
 def of_benchmarks(cases: list[Case]) -> list[Evidence]:
     """Return what cases say of which one must be judged, without any control."""
-    items = items_of(mode_named("maintenance"), [KEY], cases, {})
-    return [*of_cases(cases, items), *of_coverage(items)]
+    items = case_requirements(mode_named("maintenance"), [KEY], cases, {})
+    return [*benchmark_evidence(cases, items), *coverage_evidence(items)]
 
 
 @pytest.mark.parametrize(
@@ -131,19 +131,19 @@ def test_reasons_of_the_answer_come_first() -> None:
 
 
 def test_a_bad_node_closes_and_a_clean_screening_does_not() -> None:
-    assert decide(of_screening(screening(), ended=True)).status == OPEN
-    bad = decide(of_screening(screening(slow="n4"), ended=True))
+    assert decide(screening_evidence(screening(), ended=True)).status == OPEN
+    bad = decide(screening_evidence(screening(slow="n4"), ended=True))
     assert bad.status == CLOSED
     assert "node n4" in bad.because[0]
 
 
 def test_unfinished_or_doubtful_screening_not_judged() -> None:
-    assert decide(of_screening(screening(), ended=False)).status == UNJUDGED
+    assert decide(screening_evidence(screening(), ended=False)).status == UNJUDGED
     doubtful = dataclasses.replace(screening(), more_doubts=("only 3 of 4 nodes",))
-    (lacks,) = decide(of_screening(doubtful, ended=True)).evidence
+    (lacks,) = decide(screening_evidence(doubtful, ended=True)).evidence
     assert (lacks.verdict, lacks.reasons[0].code) == (Verdict.INCONCLUSIVE, "screening.incomplete")
     absent = analyse([*NAMES, "n99"], [])
-    assert decide(of_screening(absent, ended=True)).status == UNJUDGED
+    assert decide(screening_evidence(absent, ended=True)).status == UNJUDGED
 
 
 def test_unmeasured_node_not_judged_beside_sound_ones() -> None:
@@ -152,31 +152,33 @@ def test_unmeasured_node_not_judged_beside_sound_ones() -> None:
     assert not found.findings
     assert not found.doubts
     assert found.located["pingpong_bandwidth_mb_s"].unmeasured
-    decision = decide(of_screening(found, ended=True))
+    decision = decide(screening_evidence(found, ended=True))
     assert decision.status == UNJUDGED
     assert decision.because == ("screening: some nodes were not measured: n4",)
 
 
 def test_two_nodes_leave_the_answer_to_the_benchmarks() -> None:
-    (told,) = of_screening(screening(names=NAMES[:2]), ended=True)
+    (told,) = screening_evidence(screening(names=NAMES[:2]), ended=True)
     assert told.verdict is Verdict.PASS
     assert "the benchmarks are what counts" in told.sentence
 
 
 def test_slowdown_of_all_nodes_seen_against_last_screening() -> None:
     """What became slower on all nodes is seen against the last screening."""
-    same = against_screening(screening(), [("r1", "1 May", screening())])
+    same = evidence_against_screenings(screening(), [("r1", "1 May", screening())])
     assert {e.verdict for e in same} == {Verdict.PASS}
-    worse = against_screening(screening(bandwidth=6000.0), [("r1", "1 May", screening())])
+    worse = evidence_against_screenings(screening(bandwidth=6000.0), [("r1", "1 May", screening())])
     (found,) = (e for e in worse if e.verdict is Verdict.REGRESSION)
     assert "on 1 May: 100 % worse on all nodes alike" in found.sentence or "99 %" in found.sentence
     assert found.reasons[0].facts["run"] == "r1"
-    better = against_screening(screening(bandwidth=24000.0), [("r1", "1 May", screening())])
+    better = evidence_against_screenings(
+        screening(bandwidth=24000.0), [("r1", "1 May", screening())]
+    )
     assert {e.verdict for e in better} == {Verdict.PASS}
     fewer = screening(bandwidth=6000.0, names=NAMES[:-1])
     (found,) = (
         e
-        for e in against_screening(fewer, [("r1", "1 May", screening())])
+        for e in evidence_against_screenings(fewer, [("r1", "1 May", screening())])
         if e.verdict is Verdict.REGRESSION
     )
     then = len(NAMES)
@@ -185,7 +187,7 @@ def test_slowdown_of_all_nodes_seen_against_last_screening() -> None:
 
 def test_what_no_earlier_screening_has_is_told() -> None:
     """The first gate of a machine said nothing of what it could not see."""
-    (none,) = against_screening(screening(), [])
+    (none,) = evidence_against_screenings(screening(), [])
     assert none.verdict is Verdict.PASS
     assert none.sentence.startswith("no earlier screening of these nodes has ")
     names = NAMES[:4]
@@ -197,7 +199,7 @@ def test_what_no_earlier_screening_has_is_told() -> None:
             *(Result((n,), "hpl", 0, {"hpl_gflops": 100.0}) for n in names),
         ],
     )
-    _, lacks = against_screening(with_hpl, [("r1", "1 May", short)])
+    _, lacks = evidence_against_screenings(with_hpl, [("r1", "1 May", short)])
     assert lacks.sentence.startswith("no earlier screening of these nodes has HPL: ")
 
 
@@ -219,7 +221,7 @@ def test_what_the_last_screening_does_not_tell_an_earlier_one_does() -> None:
     assert noisy.located["hpl_gflops"].too_noisy
     for last in (short, noisy):
         earlier = [("r2", "2 May", last), ("r1", "1 May", analyse(names, alone))]
-        (found,) = against_screening(analyse(names, slower), earlier)
+        (found,) = evidence_against_screenings(analyse(names, slower), earlier)
         assert found.verdict is Verdict.REGRESSION
         assert "on 1 May: 67 % worse on all nodes alike" in found.sentence
 
@@ -235,7 +237,7 @@ def test_what_is_far_slower_on_all_nodes_within_noise_is_no_pass() -> None:
         return analyse(NAMES[:2], results)
 
     for slower, worst in ((1.0, {Verdict.PASS}), (5.0, {Verdict.INCONCLUSIVE, Verdict.REGRESSION})):
-        (found,) = against_screening(of_two(slower), [("r1", "1 May", of_two(1.0))])
+        (found,) = evidence_against_screenings(of_two(slower), [("r1", "1 May", of_two(1.0))])
         assert found.verdict in worst
 
 
@@ -264,7 +266,9 @@ def test_slowdown_of_all_nodes_passes_within_noise(
         located = Located(centres={"all": level}, scale=noise)
         return Screening(("a", "b", "c", "d"), (), {"hpl_gflops": located}, {})
 
-    (found,) = against_screening(of_four(math.log(slower)), [("r1", "1 May", of_four(0.0))])
+    (found,) = evidence_against_screenings(
+        of_four(math.log(slower)), [("r1", "1 May", of_four(0.0))]
+    )
     assert found.verdict is verdict
     assert ("with a larger `--budget`" in found.sentence) is (verdict is Verdict.INCONCLUSIVE)
 
@@ -276,7 +280,7 @@ def test_one_launch_of_one_pair_closes_no_gate() -> None:
         launch = Result((NAMES[0], NAMES[1]), "pingpong", 0, {"pingpong_latency_us": latency_us})
         return analyse(NAMES[:2], [launch])
 
-    (found,) = against_screening(once(1.5), [("r1", "1 May", once(1.0))])
+    (found,) = evidence_against_screenings(once(1.5), [("r1", "1 May", once(1.0))])
     assert found.verdict is Verdict.INCONCLUSIVE
 
 
@@ -353,9 +357,11 @@ def stack_of(name: str, *, kept: bool) -> Promise:
 def test_faster_stack_closes_nothing(
     ratio: float, wholes: tuple[Promise, ...], control: str, status: int
 ) -> None:
-    cases = with_gains([outgrown(ratio)], {KEY.partition: wholes})
-    items = items_of(mode_named("maintenance"), [KEY], cases, {}, lambda _: Control(control))
-    evidence = [*of_cases(cases, items), *of_coverage(items)]
+    cases = accept_gains([outgrown(ratio)], {KEY.partition: wholes})
+    items = case_requirements(
+        mode_named("maintenance"), [KEY], cases, {}, lambda _: Control(control)
+    )
+    evidence = [*benchmark_evidence(cases, items), *coverage_evidence(items)]
     assert decide(evidence).status == status
     if status == OPEN:
         told = "1 figure is faster than unchanged machines become (HplCheck with mpich)"
@@ -366,7 +372,7 @@ def test_slower_benchmark_of_a_faster_stack_still_closes() -> None:
     one = outgrown(1.12)
     slow = dataclasses.replace(case(Verdict.REGRESSION).figures[0], conditions={"bytes": 8})
     both = dataclasses.replace(one, figures=(*one.figures, slow))
-    cases = with_gains([both], {KEY.partition: (stack_of("openmpi", kept=True),)})
+    cases = accept_gains([both], {KEY.partition: (stack_of("openmpi", kept=True),)})
     assert decide(of_benchmarks(cases)).status == CLOSED
 
 
@@ -434,13 +440,13 @@ def test_benchmarks_say_what_is_wrong_and_not_compared(
 
 
 def test_what_is_surely_worse_than_the_last_run_closes() -> None:
-    (told,) = against_run([Changed("HPL", 0.2, 0.01)], 40, "20261120")
+    (told,) = evidence_against_run([Slowdown("HPL", 0.2, 0.01)], 40, "20261120")
     assert (told.verdict, told.sentence.partition(";")[0]) == (
         Verdict.REGRESSION,
         "HPL is 20.0 % slower, usually within 1.0 %",
     )
-    assert decide(against_run([], 40, "x")).status == OPEN
-    many = against_run([Changed(f"f{k}", 0.5) for k in range(30)], 40, "x")
+    assert decide(evidence_against_run([], 40, "x")).status == OPEN
+    many = evidence_against_run([Slowdown(f"f{k}", 0.5) for k in range(30)], 40, "x")
     assert many[-1].sentence == "18 more are worse"
 
 
@@ -517,9 +523,9 @@ def test_the_budget_that_it_asks_for_leaves_nothing_out(nodes: int, seconds: flo
 
 
 def test_it_opens_only_when_all_was_judged_that_must_be() -> None:
-    judged = Item("HplCheck", "mpich", "HplCheck with mpich on a:b", by="its references")
-    lost = Item("HpccCheck", "mpich", "HpccCheck with mpich on a:b", why="it failed")
-    late = Item(
+    judged = Requirement("HplCheck", "mpich", "HplCheck with mpich on a:b", by="its references")
+    lost = Requirement("HpccCheck", "mpich", "HpccCheck with mpich on a:b", why="it failed")
+    late = Requirement(
         "ImbMpi1Check",
         "mpich",
         "ImbMpi1Check with mpich on a:b",
@@ -527,12 +533,12 @@ def test_it_opens_only_when_all_was_judged_that_must_be() -> None:
         remedy="give it 30m",
     )
     passed = [Evidence("benchmarks", Verdict.PASS, (in_words("40 figures are as expected"),))]
-    assert decide([*passed, *of_coverage([judged])]).status == OPEN
-    assert decide([*passed, *of_coverage([judged, lost])]).status == UNJUDGED
-    found = decide([*passed, *of_coverage([judged, lost, late])])
+    assert decide([*passed, *coverage_evidence([judged])]).status == OPEN
+    assert decide([*passed, *coverage_evidence([judged, lost])]).status == UNJUDGED
+    found = decide([*passed, *coverage_evidence([judged, lost, late])])
     assert found.because == (
         "what must be judged: ImbMpi1Check with mpich: left out; give it 30m",
         "what must be judged: 2 of 3 that must be judged were not",
     )
     # Nothing at all is not everything.
-    assert decide([*passed, *of_coverage([])]).status == UNJUDGED
+    assert decide([*passed, *coverage_evidence([])]).status == UNJUDGED

@@ -255,9 +255,9 @@ def test_files_only_todays_ranks_map_are_told() -> None:
     assert (
         "did not map, or that differed where it was pinned: /usr/lib/libmlx5" in found[1].sentence
     )
-    control = controls.of_software("mpich", found, "2026-11-26")
+    control = controls.software_control("mpich", found, "2026-11-26")
     assert (control.by, "are not the golden ones" in control.why) == ("", True)
-    assert controls.of_software("mpich", found[:1], "2026-11-26").by
+    assert controls.software_control("mpich", found[:1], "2026-11-26").by
 
 
 # --- whom it launches --------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from clustergate import cli
 from clustergate.core.model import ClustergateError
 from clustergate.run import readiness as doctor
 from clustergate.run.forecast import beyond_forecast
-from clustergate.run.gate.decision import of_nodes
+from clustergate.run.gate.decision import node_evidence
 from clustergate.run.placing import options_for
 from clustergate.run.readiness import FAIL, OK, WARN
 from clustergate.sites import configs
@@ -153,9 +153,9 @@ def test_every_cut_of_the_output_is_no_answer() -> None:
 def test_silence_before_a_gate_is_settled_by_an_answer_after_it() -> None:
     assert NO_ANSWER.code in NO_ANSWERS
     silent, unused = NO_ANSWER(why="x"), PBS.not_used("n1", "down")
-    assert [one.reasons[0] for one in of_nodes([silent], [])] == []
-    assert [one.reasons[0] for one in of_nodes([silent], [unused])] == [unused]
-    assert [one.reasons[0] for one in of_nodes([], [silent])] == [silent]
+    assert [one.reasons[0] for one in node_evidence([silent], [])] == []
+    assert [one.reasons[0] for one in node_evidence([silent], [unused])] == [unused]
+    assert [one.reasons[0] for one in node_evidence([], [silent])] == [silent]
 
 
 @pytest.mark.parametrize(

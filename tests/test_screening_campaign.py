@@ -28,7 +28,7 @@ from clustergate.launch.plan import (
 from clustergate.launch.proof.ranks import ProofExpectation
 from clustergate.machine.fingerprint import to_record
 from clustergate.report.screening import first_screen
-from clustergate.run.gate.decision import OPEN, UNJUDGED, decide, of_screening
+from clustergate.run.gate.decision import OPEN, UNJUDGED, decide, screening_evidence
 from clustergate.studies.screen.campaign import Campaign, Task
 from clustergate.studies.screen.findings import Screening, analyse, ticket
 from clustergate.studies.screen.folder import fault_sentences, read_screening
@@ -391,7 +391,7 @@ def test_a_quick_one_launches_once_on_each_and_doubts_nothing(tmp_path: Path) ->
     assert exit_status(log, astray) == 1
     lines = first_screen(log, astray, "r1").lines()
     assert lines[0] == " ✗ FAULTS FOUND: n4 is unlike the rest of its kind: mounts"
-    evidence = of_screening(astray, ended=True)
+    evidence = screening_evidence(astray, ended=True)
     assert [one.verdict for one in evidence] == [Verdict.INCONCLUSIVE]
 
 
@@ -529,5 +529,5 @@ def test_unknown_switches_open_no_gate_where_they_could_be_slow(
     _, log, found = read_screening(tmp_path)
     told = [*found.doubts, *log.notes]
     assert ("Slurm did not tell" in told) is (listed == 0)
-    doubts = [one for one in of_screening(found, ended=True) if "Slurm" in str(one.sentence)]
+    doubts = [one for one in screening_evidence(found, ended=True) if "Slurm" in str(one.sentence)]
     assert decide(doubts or [Evidence("screening", Verdict.PASS, ())]).status == status

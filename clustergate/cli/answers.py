@@ -71,14 +71,17 @@ def _screened(folder: Path) -> dict[str, Any]:
     if not is_screening(folder) or (begun.exists() and not ended.exists()):
         return {}
     # NumPy takes longer to import than all other commands need.
-    from clustergate.run.gate.decision import of_screening
+    from clustergate.run.gate.decision import screening_evidence
     from clustergate.studies.screen import wording
     from clustergate.studies.screen.folder import read_screening
 
     _, log, screening = read_screening(folder)
     if not log.ended:
         return {}
-    status, evidence = wording.exit_status(log, screening), of_screening(screening, ended=True)
+    status, evidence = (
+        wording.exit_status(log, screening),
+        screening_evidence(screening, ended=True),
+    )
     if status:
         # Of too few nodes: a gate has its benchmarks beside that, and a screening nothing.
         unable = Verdict.INCONCLUSIVE

@@ -14,7 +14,7 @@ from clustergate.core.notation import counted
 from clustergate.core.texts import duration, shortened
 from clustergate.report import page, summary
 from clustergate.report.summary import CAUSES_SHOWN, FirstScreen
-from clustergate.run.gate.contract import Item
+from clustergate.run.gate.contract import Requirement
 from clustergate.run.gate.decision import (
     CLOSED,
     MEANINGS,
@@ -159,7 +159,7 @@ def render_gate(
     run: Run,
     folder: Path,
     notes: Sequence[str] = (),
-    items: Sequence[Item] = (),
+    items: Sequence[Requirement] = (),
     invocation: Invocation = NO_CALL,
 ) -> str:
     """Return the page of a gate, with links to those other pages that are in its run's folder.

@@ -32,20 +32,20 @@ from clustergate.launch.plan import Contender
 from clustergate.run.gate import controls
 from clustergate.run.gate.contract import (
     ControlOf,
-    items_of,
-    items_of_wholes,
+    accept_gains,
+    case_requirements,
     no_control,
-    with_gains,
+    promise_requirements,
 )
 from clustergate.run.gate.decision import (
     CLOSED,
     OPEN,
     UNJUDGED,
-    against_screening,
+    benchmark_evidence,
+    coverage_evidence,
     decide,
-    of_cases,
-    of_coverage,
-    of_screening,
+    evidence_against_screenings,
+    screening_evidence,
 )
 from clustergate.run.judge import unconfirmed
 from clustergate.run.software_evidence import same_build
@@ -152,13 +152,16 @@ def beside_references(
     """Return what a gate's screening says, and what stands for references where these ``stacks``
     equal their golden builds.
     """
-    worse, nodes = controls.of_nodes(now, memory, exclusive=machine.exclusive)
-    said = [*of_screening(now, ended=True), *against_screening(now, [("r", "", memory[-1][2])])]
-    all_nodes = controls.of_all_nodes([nodes], [*said, *worse])
+    worse, nodes = controls.nodes_control(now, memory, exclusive=machine.exclusive)
+    said = [
+        *screening_evidence(now, ended=True),
+        *evidence_against_screenings(now, [("r", "", memory[-1][2])]),
+    ]
+    all_nodes = controls.all_nodes_control([nodes], [*said, *worse])
     golden = {one: same_build(one, "golden", [], f"{memory[0][1]}") for one in stacks}
     today = datetime.date.max.isoformat()
-    return [*said, *worse], lambda stack: controls.both(
-        controls.of_software(stack, golden.get(stack, []), today), all_nodes
+    return [*said, *worse], lambda stack: controls.joint_control(
+        controls.software_control(stack, golden.get(stack, []), today), all_nodes
     )
 
 
@@ -175,13 +178,13 @@ def answered(
         return run.again(key, turns[key]).record
 
     judged = judge_run(judge, run.records, again, promises=True)
-    passed = with_gains(map(confirmation.with_passes, judged.cases), judged.wholes)
+    passed = accept_gains(map(confirmation.with_passes, judged.cases), judged.wholes)
     required = [case.identity for case in judged.cases]
     statuses = []
     for more, control_of in (([], no_control), beside):
-        items = items_of(judge.mode, required, passed, {}, control_of)
-        items += items_of_wholes(judged.wholes, control_of)
-        of_items = [*of_cases(passed, items), *of_coverage(items)]
+        items = case_requirements(judge.mode, required, passed, {}, control_of)
+        items += promise_requirements(judged.wholes, control_of)
+        of_items = [*benchmark_evidence(passed, items), *coverage_evidence(items)]
         statuses.append(decide([*more, *of_items, *unconfirmed(judged.cases)]).status)
     alone, with_controls = statuses
     return alone, with_controls, judged

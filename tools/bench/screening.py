@@ -58,7 +58,7 @@ _SIMPLE_PARTS = 3
 # --- noise --------------------------------------------------------------------------------------
 
 
-def of_screening(results: Sequence[Result]) -> Levels:
+def screening_evidence(results: Sequence[Result]) -> Levels:
     """Return the levels of the pairs of a screening of sound nodes, around their median."""
     pairs = [result.values for result in results if len(result.nodes) == 2 and result.values]
     return _centred([[MEASURES[key].level(v[key]) for key in (LATENCY, BANDWIDTH)] for v in pairs])
@@ -88,7 +88,7 @@ def noises() -> dict[str, Mapping[str, Any]]:
     return {
         "simulated": {"disturbed": 0.01},
         "quiet": {"recorded": of_one_node()},
-        "loaded": {"recorded": of_screening(recorded(LOADED)[1])},
+        "loaded": {"recorded": screening_evidence(recorded(LOADED)[1])},
     }
 
 

@@ -71,8 +71,8 @@ def no_control(stack: str) -> Control:
 
 
 @dataclass(frozen=True)
-class Item:
-    """One thing that a mode must see judged: ``what`` it is, and the control ``by`` which it was.
+class Requirement:
+    """A case or a whole that a mode must see judged, by its ``name``, and ``by`` which control it was.
 
     Where it was not, ``why`` says so, and ``remedy`` what would decide it: empty where that is told
     beside the figures or the case themselves. It is of a ``check`` with a ``stack``. It is
@@ -81,7 +81,7 @@ class Item:
 
     check: str
     stack: str
-    what: str
+    name: str
     by: str = ""
     why: str = ""
     remedy: str = ""
@@ -93,13 +93,13 @@ class Item:
         return not self.why
 
 
-def items_of(
+def case_requirements(
     mode: Mode,
     required: Iterable[CaseId],
     cases: Sequence[Case],
     left_out: Mapping[tuple[str, str], tuple[str, str]],
     control_of: ControlOf = no_control,
-) -> list[Item]:
+) -> list[Requirement]:
     """Return what became of each case that a mode must see judged.
 
     ``left_out`` says of a check and a stack why it was not run, and what would run it,
@@ -108,7 +108,7 @@ def items_of(
     by_identity = {case.identity: case for case in cases}
     items = []
     for key in required:
-        item = Item(key.check, key.stack, f"{key.check} with {key.stack} on {key.where}")
+        item = Requirement(key.check, key.stack, f"{key.check} with {key.stack} on {key.where}")
         case = by_identity.get(key)
         if pair := left_out.get((key.check, key.stack)):
             item = dataclasses.replace(item, why=pair[0], remedy=pair[1])
@@ -125,15 +125,15 @@ def items_of(
     return items
 
 
-def items_of_wholes(
+def promise_requirements(
     promises: Mapping[str, Sequence[Promise]], control_of: ControlOf = no_control
-) -> list[Item]:
+) -> list[Requirement]:
     """Return what became of stacks and of kinds of figures in each partition, as wholes."""
     items = []
     for partition, some in promises.items():
         for one in some:
-            what = f"{one.level} {one.name} on {partition}"
-            item = Item("all cases", ", ".join(one.of), what)
+            name = f"{one.level} {one.name} on {partition}"
+            item = Requirement("all cases", ", ".join(one.of), name)
             bys = {control_of(stack).by for stack in one.of}
             if (left := why_open(one)) is None:
                 item = dataclasses.replace(item, by=BY_REFERENCE)
@@ -150,7 +150,7 @@ _PROVIDE = "provide what is missing, or let the site config waive it with the re
 _MAKE_REFERENCES = "make references with `clustergate baseline`"
 
 
-def _judged(item: Item, mode: Mode, case: Case, control: Control) -> Item:
+def _judged(item: Requirement, mode: Mode, case: Case, control: Control) -> Requirement:
     """Return what judged a case that ran, or else why nothing did, and what would decide it."""
     settings = str(case.conditions.get("settings", ""))
     if settings not in _OWN_SETTINGS:
@@ -203,7 +203,7 @@ FASTER = Words(
 _MOST_GAINED = 1.5
 
 
-def with_gains(
+def accept_gains(
     cases: Iterable[Case], promises: Mapping[str, Sequence[Promise]] = MappingProxyType({})
 ) -> list[Case]:
     """Return cases of which figures that outgrew their reference are called faster, no fault.
@@ -235,7 +235,7 @@ def _with_gains(case: Case, wholes: Sequence[Promise]) -> Case:
     return dataclasses.replace(case, figures=tuple(map(called, case.figures)))
 
 
-def gain_of(figure: Figure) -> float:
+def gain_over_reference(figure: Figure) -> float:
     """Return by what share a figure outgrew its reference, 0 for one that did not."""
     gains = [why.facts["gain"] for why in figure.judgement.reasons if why.code == FASTER.code]
     return max((one for one in gains if isinstance(one, float)), default=0.0)
@@ -296,7 +296,7 @@ def _is_of(figure: Figure, name: str) -> bool:
 LEFT_OUT = Words("gate.left-out", "{cases}", cause="{why}", remedy="{remedy}")
 
 
-def reasons_of(items: Iterable[Item]) -> list[Reason]:
+def open_reasons(items: Iterable[Requirement]) -> list[Reason]:
     """Return what was not judged, all that shares a cause and a remedy together."""
     together: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
     for item in items:
@@ -353,11 +353,11 @@ class Contract:
         cases: Sequence[Case],
         control_of: ControlOf = no_control,
         promises: Mapping[str, Sequence[Promise]] = MappingProxyType({}),
-    ) -> list[Item]:
+    ) -> list[Requirement]:
         """Return what became of all that must be judged: cases, and ``promises`` on wholes."""
         mode = modes.mode_named(MAINTENANCE)
-        items = items_of(mode, self.required, cases, self.left_out, control_of)
-        return items + items_of_wholes(promises, control_of)
+        items = case_requirements(mode, self.required, cases, self.left_out, control_of)
+        return items + promise_requirements(promises, control_of)
 
     def with_nothing_judged(self, why: str, remedy: str) -> Contract:
         """Return a contract that finds faults, but by which the gate does not open, and why."""
@@ -422,7 +422,7 @@ ALL_WAIVED = Words(
 )
 
 
-def contract_of(
+def make_contract(
     site: Site,
     named: Sequence[str],
     budget: str | None,

@@ -34,7 +34,7 @@ WORSE_THAN_EVER = Words(
 )
 
 
-def of_nodes(
+def nodes_control(
     now: Screening,
     memory: Sequence[tuple[str, datetime.date, Screening]],
     *,
@@ -128,7 +128,7 @@ def _past(
     )
 
 
-def of_all_nodes(controls: Sequence[Control], evidence: Iterable[Evidence]) -> Control:
+def all_nodes_control(controls: Sequence[Control], evidence: Iterable[Evidence]) -> Control:
     """Return one control of all partitions, where their screenings passed with all they say."""
     if any(one.verdict is not Verdict.PASS for one in evidence):
         return Control(why="the screening did not pass")
@@ -136,7 +136,7 @@ def of_all_nodes(controls: Sequence[Control], evidence: Iterable[Evidence]) -> C
     return next(lacking, Control("; ".join(dict.fromkeys(one.by for one in controls))))
 
 
-def of_software(stack: str, evidence: Iterable[Evidence], today: str) -> Control:
+def software_control(stack: str, evidence: Iterable[Evidence], today: str) -> Control:
     """Return whether a stack's software is that of an earlier day; ``today`` is that day in UTC."""
     whys = [why for one in evidence if one.part == part_of(stack) for why in one.reasons]
     if not whys:
@@ -152,7 +152,7 @@ def of_software(stack: str, evidence: Iterable[Evidence], today: str) -> Control
     return Control(f"the golden build of {pinned}")
 
 
-def both(software: Control, nodes: Control) -> Control:
+def joint_control(software: Control, nodes: Control) -> Control:
     """Return what stands for references: software and nodes, neither without the other."""
     for one in (software, nodes):
         if not one.by:

@@ -25,7 +25,7 @@ from clustergate.core.words import RUN_EMPTY
 from clustergate.judge import judging
 from clustergate.judge.assembly import verdicts, wrong_in
 from clustergate.judge.standings import not_compared
-from clustergate.run.gate.contract import Item, gain_of, reasons_of
+from clustergate.run.gate.contract import Requirement, gain_over_reference, open_reasons
 from clustergate.run.software_evidence import more_worse
 from clustergate.sites.schedulers import NO_ANSWERS
 from clustergate.stats.slow_share import FAR_WORSE
@@ -153,7 +153,7 @@ TOO_FEW = Words(
 )
 
 
-def of_screening(screening: Screening, *, ended: bool) -> list[Evidence]:
+def screening_evidence(screening: Screening, *, ended: bool) -> list[Evidence]:
     """Return what a screening says for and against opening.
 
     Whoever is to blame is a regression, what is in doubt cannot be told. Of fewer than three nodes
@@ -214,7 +214,7 @@ WORSE_IN_NOISE = Words(
 )
 
 
-def against_screening(
+def evidence_against_screenings(
     now: Screening, earlier: Sequence[tuple[str, str, Screening]]
 ) -> list[Evidence]:
     """Return where what is usual became worse since ``earlier`` screenings, the newest first.
@@ -282,11 +282,11 @@ GAINED = Words(
 )
 
 
-def of_cases(cases: Sequence[Case], items: Sequence[Item] = ()) -> list[Evidence]:
+def benchmark_evidence(cases: Sequence[Case], items: Sequence[Requirement] = ()) -> list[Evidence]:
     """Return what the benchmarks say: each that is wrong, and how many were not compared.
 
-    What must be judged of them, and was not, :func:`of_coverage` tells of ``items``: a figure alone
-    keeps no gate closed that cannot be told from slower.
+    What must be judged of them, and was not, :func:`coverage_evidence` tells of ``items``: a figure
+    alone keeps no gate closed that cannot be told from slower.
     """
     part = "benchmarks"
     evidence = []
@@ -310,7 +310,9 @@ def of_cases(cases: Sequence[Case], items: Sequence[Item] = ()) -> list[Evidence
             why = code(count=count, of=given.total(), where=_where_of(cases, verdict))
             evidence.append(Evidence(part, Verdict.PASS, (why,)))
     gains = {
-        (case.check, case.stack): [gain for figure in case.figures if (gain := gain_of(figure))]
+        (case.check, case.stack): [
+            gain for figure in case.figures if (gain := gain_over_reference(figure))
+        ]
         for case in cases
     }
     if most := max((max(some) for some in gains.values() if some), default=0.0):
@@ -325,7 +327,7 @@ def of_cases(cases: Sequence[Case], items: Sequence[Item] = ()) -> list[Evidence
 GATE_EXPECTATIONS = Words("gate.expectations", "{met} of {of:expectation|expectations} met")
 
 
-def of_expectations(expectations: Sequence[ExpectationStanding]) -> list[Evidence]:
+def expectation_evidence(expectations: Sequence[ExpectationStanding]) -> list[Evidence]:
     """Return how many expectations are met, and which were not decided or not compared.
 
     What is missed, its figure tells.
@@ -364,7 +366,7 @@ NOTHING_TO_COMPARE = Words(
 )
 
 
-def of_coverage(items: Sequence[Item]) -> list[Evidence]:
+def coverage_evidence(items: Sequence[Requirement]) -> list[Evidence]:
     """Return how much was not judged of all that must be, and why, or that all of it was.
 
     The reasons that figures and cases tell by themselves are not told again.
@@ -377,12 +379,12 @@ def of_coverage(items: Sequence[Item]) -> list[Evidence]:
     unknown = bool(left) and all(item.unknown for item in left)
     words = NOTHING_TO_COMPARE if unknown else NOT_JUDGED
     # Why stands before how much.
-    reasons = [*reasons_of(items), words(missing=len(left), cases=len(items))]
+    reasons = [*open_reasons(items), words(missing=len(left), cases=len(items))]
     verdict = Verdict.NO_REFERENCE if unknown else Verdict.INCONCLUSIVE
     return [Evidence(part, verdict, (one,)) for one in reasons]
 
 
-def of_nodes(before: Sequence[Reason], after: Sequence[Reason]) -> list[Evidence]:
+def node_evidence(before: Sequence[Reason], after: Sequence[Reason]) -> list[Evidence]:
     """Return what spoke against the nodes before anything was measured, and what does after it.
 
     A node that one of them names was not judged, or not for sure. That a scheduler did not answer
@@ -395,7 +397,7 @@ def of_nodes(before: Sequence[Reason], after: Sequence[Reason]) -> list[Evidence
 
 
 @dataclass(frozen=True)
-class Changed:
+class Slowdown:
     """What is worse than in the last run by a fraction of it; ``usual`` is what others are."""
 
     name: str
@@ -423,8 +425,8 @@ GATE_AS_LAST = Words(
 )
 
 
-def against_run(
-    slower: Iterable[Changed], judged: int, run: str, undecided: Iterable[Changed] = ()
+def evidence_against_run(
+    slower: Iterable[Slowdown], judged: int, run: str, undecided: Iterable[Slowdown] = ()
 ) -> list[Evidence]:
     """Return which sets of the figures that were ``judged`` are slower than in an earlier run.
 

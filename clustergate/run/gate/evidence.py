@@ -26,7 +26,7 @@ from clustergate.run.gate import controls
 from clustergate.run.gate import decision as gating
 from clustergate.run.gate.before import earlier_screenings
 from clustergate.run.gate.contract import Contract, Control
-from clustergate.run.gate.decision import Changed
+from clustergate.run.gate.decision import Slowdown
 from clustergate.run.request import Request
 from clustergate.run.run import run_session
 from clustergate.run.screening import screen
@@ -97,10 +97,10 @@ def screen_partitions(
         as_before.append(control)
         evidence += [
             dataclasses.replace(one, part=one.part.replace("screening", part, 1))
-            for one in (*gating.of_screening(screening, ended=log.ended), *against_earlier)
+            for one in (*gating.screening_evidence(screening, ended=log.ended), *against_earlier)
         ]
         without += screening.keeps_out if screening.what == "node" else ()
-    return evidence, without, controls.of_all_nodes(as_before, evidence)
+    return evidence, without, controls.all_nodes_control(as_before, evidence)
 
 
 def _share_of(contract: Contract, partition: Partition, partitions: int) -> planning.ScreenRequest:
@@ -125,9 +125,11 @@ def _against(
     Those of today are compared with, and are no other day.
     """
     today = datetime.datetime.now(datetime.timezone.utc).date()
-    worse = gating.against_screening(now, [(of, day_and_time(at), one) for of, at, one in earlier])
+    worse = gating.evidence_against_screenings(
+        now, [(of, day_and_time(at), one) for of, at, one in earlier]
+    )
     memory = [(of, at.date(), one) for of, at, one in earlier if at.date() < today]
-    than_ever, control = controls.of_nodes(now, memory, exclusive=exclusive)
+    than_ever, control = controls.nodes_control(now, memory, exclusive=exclusive)
     return [*worse, *than_ever], control
 
 
@@ -159,7 +161,7 @@ def run_benchmarks(
         if once := sum(map(confirmation.not_again, run.cases)):
             why = SLOW_ONCE(count=once)
             beside.append(Evidence("benchmarks", Verdict.PASS, (why,)))
-        evidence = [*dead, *beside, *gating.of_expectations(run.expectations)]
+        evidence = [*dead, *beside, *gating.expectation_evidence(run.expectations)]
         return evidence, dataclasses.replace(run, cases=cases)
     except ClustergateError as error:
         return [Evidence("benchmarks", Verdict.INVALID, (error.reason,))], None
@@ -230,10 +232,10 @@ def _slower(
 
     part = f"against the run {before}"
     slower = [one for one in both.moved if one.better is Relation.A_BETTER]
-    sure = [Changed(one.name, one.by, one.usual) for one in slower if one.is_sure]
+    sure = [Slowdown(one.name, one.by, one.usual) for one in slower if one.is_sure]
     judged = sum(one.low is not None for one in both.comparisons)
     far = _undecided(keys, both.comparisons, held)
-    evidence = gating.against_run(sure, judged, before, far)
+    evidence = gating.evidence_against_run(sure, judged, before, far)
     unsure = [one.reason_in("this run") for one in slower if not one.is_sure]
     if not judged:
         # It stands for nothing then, and takes nothing from what references say.
@@ -244,7 +246,7 @@ def _slower(
 
 def _undecided(
     keys: Sequence[Mapping[str, str]], results: Sequence[Comparison], held: Held
-) -> Iterator[Changed]:
+) -> Iterator[Slowdown]:
     """Yield the figures of which nobody can say whether they are slower, and by how much so far."""
     from clustergate.benchmarks.registry import every_metric
     from clustergate.stats.comparison import Relation
@@ -257,7 +259,7 @@ def _undecided(
             name = ", ".join(key[k] for k in ("check", "stack", "benchmark", "metric") if k in key)
             name += f" ({key['bytes']} bytes)" if "bytes" in key else ""
             times = one.ratio if better is Better.LOWER else 1 / one.ratio
-            yield Changed(name, times - 1)
+            yield Slowdown(name, times - 1)
 
 
 def _absent(keys: Sequence[Mapping[str, str]], results: Sequence[Comparison]) -> Iterator[Reason]:

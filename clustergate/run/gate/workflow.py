@@ -47,10 +47,10 @@ from clustergate.run.gate.contract import (
     Contract,
     Control,
     ControlOf,
-    Item,
-    contract_of,
-    reasons_of,
-    with_gains,
+    Requirement,
+    accept_gains,
+    make_contract,
+    open_reasons,
 )
 from clustergate.run.gate.decision import Decision
 from clustergate.run.gate.evidence import Publisher, compare_with, run_benchmarks, screen_partitions
@@ -197,7 +197,7 @@ class Answer:
     named: Mapping[str, Any]
     decision: Decision
     run: Run
-    items: Sequence[Item]
+    items: Sequence[Requirement]
     waived: Sequence[str]
     excluded: Sequence[str]
     notes: Sequence[str]
@@ -216,7 +216,7 @@ class Answer:
             "because": self.decision.because,
             "evidence": encode(self.run.evidence),
             "must_be_judged": [
-                {"what": one.what, "judged": one.judged, "by": one.by, "why_not": one.why}
+                {"what": one.name, "judged": one.judged, "by": one.by, "why_not": one.why}
                 for one in self.items
             ],
             "waived": self.waived,
@@ -270,7 +270,7 @@ def prepare(request: GateRequest, run_id: str, started: datetime.datetime) -> Ga
     builds, golden_s, notes = builds_of(site, stacks)
     known = references_of(site.name)
     referenced = {check for check, _, _ in known.foreseen(MAINTENANCE)}
-    contract = contract_of(
+    contract = make_contract(
         *(site, request.stacks, request.budget, took_before, builds, golden_s, referenced)
     )
     if unfit:
@@ -380,7 +380,7 @@ def _announce(gate: Gate, nodes: Sequence[Reason], begins: datetime.datetime, sa
     for note in (*gate.trial_note, *gate.notes):
         say(note)
     for why in (
-        *reasons_of(contract.judged_by(())),
+        *open_reasons(contract.judged_by(())),
         *coverage.lacking(known, _mode_of(gate), gate.site.partitions, ()),
         *(one for one in nodes if one.code not in NO_ANSWERS),
     ):
@@ -407,8 +407,8 @@ def promised_before(site: Site, known: References) -> list[Reason]:
         # There is none, or it is another version's.
         return []
     judged = {one.name: judged_figures(mode, every_check()[one.check]) for one in records}
-    of_cases = [x for name, some in beside.promises.items() for x in some if x.name in judged[name]]
-    return foreseen([*of_cases, *(one for some in beside.wholes.values() for one in some)])
+    promised = [x for name, some in beside.promises.items() for x in some if x.name in judged[name]]
+    return foreseen([*promised, *(one for some in beside.wholes.values() for one in some)])
 
 
 def _with_checks(gate: Gate, screening: Sequence[Evidence]) -> tuple[Gate, list[Evidence]]:
@@ -473,19 +473,19 @@ def decide(gate: Gate, measured: Measured) -> Answer:
         software_s = contract.needed_s
         gate = gate.with_budget(software_s)
     promises = measured.run.promises if measured.run else {}
-    cases = with_gains(measured.run.cases if measured.run else (), promises)
+    cases = accept_gains(measured.run.cases if measured.run else (), promises)
     items = contract.judged_by(cases, _control_of(gate, measured), promises)
     records = store.read_cases(gate.run_id)
     after = idle_cores(records, cores_by_node(gate.run_id), gate.site.partitions)
     evidence = [
         # What the nodes are is the commonest cause of what was not measured.
-        *decision.of_nodes(measured.before, [*measured.after, *after]),
+        *decision.node_evidence(measured.before, [*measured.after, *after]),
         *measured.screening,
         *_unreferenced(gate),
         *measured.benchmarks,
-        *(decision.of_cases(cases, items) if measured.run else ()),
+        *(decision.benchmark_evidence(cases, items) if measured.run else ()),
         *measured.software,
-        *decision.of_coverage(items),
+        *decision.coverage_evidence(items),
         *_against_before(gate, records, cases),
         *_lost(gate, cases),
     ]
@@ -506,8 +506,8 @@ def decide(gate: Gate, measured: Measured) -> Answer:
 def _control_of(gate: Gate, measured: Measured) -> ControlOf:
     """Return what tells of a stack what stands for references that are not there."""
     today = gate.started.astimezone(datetime.timezone.utc).date().isoformat()
-    return lambda stack: controls.both(
-        controls.of_software(stack, measured.software, today), measured.nodes
+    return lambda stack: controls.joint_control(
+        controls.software_control(stack, measured.software, today), measured.nodes
     )
 
 
