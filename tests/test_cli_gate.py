@@ -508,8 +508,8 @@ def test_what_is_promised_passes_over_checks_of_a_package_that_is_gone(
         ),
         (
             ("--budget", "400s"),
-            "with intel-mpi: left out, because the budget is 400s; a budget of 27m covers "
-            "everything (`clustergate gate --budget 27m --site local`)",
+            "with intel-mpi: left out, because the budget is 400s; a budget of 40m covers "
+            "everything (`clustergate gate --budget 40m --site local`)",
         ),
         (("--budget", "400s", "--stack", "mpich"), "ImbMpi1Check with mpich: left out, because"),
     ],
@@ -614,7 +614,7 @@ def test_what_comes_next_is_what_can_change_the_answer(
         at = next(k for k, line in enumerate(lines) if line.startswith(" Next  "))
         return [line[7:] for line in lines[at : at + 2]]
 
-    larger = "a budget of 27m covers everything (`clustergate gate --budget 27m --site local`)"
+    larger = "a budget of 40m covers everything (`clustergate gate --budget 40m --site local`)"
     monkeypatch.setattr(workflow, "references_of", lambda system: none)
     assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
     references, budget = next_steps()
@@ -624,7 +624,7 @@ def test_what_comes_next_is_what_can_change_the_answer(
     noise = Evidence("x", Verdict.INVALID, (NOT_ENDED(),))
     monkeypatch.setattr(workflow, "compare_with", lambda *rest, **how: [noise])
     assert run_gate(monkeypatch, 100.0, "--budget", "6m") == 2
-    assert "`clustergate gate --site local --budget 27m` screens again" in because()
+    assert "`clustergate gate --site local --budget 40m` screens again" in because()
 
 
 def test_an_interrupted_gate_names_the_call_that_would_open_it(
@@ -634,7 +634,7 @@ def test_an_interrupted_gate_names_the_call_that_would_open_it(
         raise KeyboardInterrupt
 
     assert run_gate(monkeypatch, 100.0, "--budget", "6m", measured=interrupted) == 130
-    anew = "a gate is not resumed: `clustergate gate --site local --budget 27m` measures anew"
+    anew = "a gate is not resumed: `clustergate gate --site local --budget 40m` measures anew"
     assert anew in capsys.readouterr().err
     (begun,) = store.runs_folder().glob("*/gate.json")
     assert json.loads(begun.read_text())["status"] is None
@@ -884,7 +884,7 @@ def test_partitions_with_own_nodes_screened_separately(
         *(Path("s.py"), "r", configured, contract, None, print),
         publisher=Publisher(publishing.publish, write_forms),
     )
-    assert asked == [("r", "a", 450.0, "openmpi"), ("r/b", "b", 450.0, "openmpi")]
+    assert asked == [("r", "a", 480.0, "openmpi"), ("r/b", "b", 480.0, "openmpi")]
     parts = [f"screening of s:{name}" for name in "ab"]
     whole = [part for one in parts for part in (one, f"{one} against the last one")]
     assert [one.part for one in told] == whole

@@ -72,11 +72,11 @@ def no_control(stack: str) -> Control:
 
 @dataclass(frozen=True)
 class Requirement:
-    """A case or a whole that a mode must see judged, by its ``name``, and ``by`` which control it was.
+    """A case or a whole (its ``name``) that must be judged, and ``by`` which control it was.
 
-    Where it was not, ``why`` says so, and ``remedy`` what would decide it: empty where that is told
-    beside the figures or the case themselves. It is of a ``check`` with a ``stack``. It is
-    ``unknown`` where there is nothing at all to compare it with.
+    Where it was not judged, ``why`` says so, and ``remedy`` what would decide it: empty where
+    that is told beside the figures or the case themselves. It is of a ``check`` with a ``stack``,
+    and ``unknown`` where there is nothing at all to compare it with.
     """
 
     check: str
