@@ -256,6 +256,16 @@ def test_what_was_slow_in_both_launches_of_its_job_is_launched_again_once(
     assert machine.of_attempts == [1]
 
 
+def test_however_often_a_job_launched_another_has_to_confirm_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine(monkeypatch)
+    machine.first[0] = record(86.0, launches=5)
+    of = machine.confirm([99.0])
+    assert judged(of).figures[0].judgement.verdict is Verdict.INCONCLUSIVE
+    assert machine.of_attempts == [1]
+
+
 def test_a_disturbed_launch_of_two_confirms_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     both = record(86.0, launches=2)
