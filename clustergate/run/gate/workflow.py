@@ -298,16 +298,16 @@ def _unfit(request: GateRequest, by_hand: Sequence[str]) -> tuple[str, str] | No
         names = ", ".join(sorted(laid_out))
         why = f"{names} set by -S, instead of all cores and nodes"
         return why, "run the gate without that setting"
-    if fewer := _fewer_launches(request.options):
+    if fewer := _fewer_launches(request):
         why = f"{', '.join(fewer)} set by -S, fewer launches than a gate makes"
         return why, "run the gate without that setting"
     return None
 
 
-def _fewer_launches(options: Sequence[str]) -> list[str]:
+def _fewer_launches(request: GateRequest) -> list[str]:
     """Return the settings by which checks are launched less often than the gate's mode does."""
-    mode, fewer = modes.mode_named(MAINTENANCE), []
-    for setting in settings_given(options):
+    mode, fewer = modes.mode_named(MAINTENANCE, request.site.checks), []
+    for setting in settings_given(request.options):
         name, _, count = setting.partition("=")
         check, _, variable = name.rpartition(".")
         least = [
