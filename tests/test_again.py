@@ -180,6 +180,7 @@ class Machine:
             fullname=PARTITION,
             scheduler=self.scheduler,
             shape=Shape(2, self.nodes),
+            checks={},
             facts=NodeFacts(),
         )
         prepared: Any = SimpleNamespace(
