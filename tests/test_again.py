@@ -255,6 +255,7 @@ def test_what_was_slow_in_both_launches_of_its_job_is_launched_again_once(
     assert figure.judgement.verdict is verdict
     assert said in figure.judgement.sentence
     assert machine.of_attempts == [1]
+    assert "again (1 of 1): HPL 14 % slow" in machine.said[0]
 
 
 def test_however_often_a_job_launched_another_has_to_confirm_it(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clustergate.benchmarks.registry import descriptor_of
@@ -244,6 +244,15 @@ class Confirming:
             for one, said in {**broken, **self._slow}.items()
             if one not in self.why and self._is_open(one)
         }
+
+    def times(self, identities: Iterable[CaseId]) -> int:
+        """Return how often some cases are launched again at most, with what was done already."""
+        most = 0
+        for one in identities:
+            first, again = self._first[one], self._again[one]
+            left = TIMES + 1 - sum(each.times for each in (first, *again))
+            most = max(most, len(again) + math.ceil(max(left, 1) / first.times))
+        return most
 
     def _is_open(self, identity: CaseId) -> bool:
         first, again = self._first[identity], self._again[identity]

@@ -107,7 +107,8 @@ def _attempt(done: _Attempts, slow: Mapping[CaseId, str], attempt: int) -> None:
         return
     if not slow:
         return
-    records = launch_again(prepared, collected, slow, attempt, done.say, done.records)
+    of = attempt, done.confirming.times(slow)
+    records = launch_again(prepared, collected, slow, of, done.say, done.records)
     done.records.append(records)
     # By their names they are cases of the run, and judged beside the others of it.
     names = {record.name for record in records}
@@ -139,15 +140,17 @@ def launch_again(
     prepared: Prepared,
     collected: Collected,
     slow: Mapping[CaseId, str],
-    attempt: int,
+    of: tuple[int, int],
     say: Say,
     before: Sequence[Sequence[CaseRecord]] = (),
 ) -> list[CaseRecord]:
     """Launch cases again, one after the other, and return what they left.
 
-    ``slow`` says how slow each of them is. What an earlier ``attempt`` of this number left, before
-    the run was killed, is kept; ``before`` is what those of lower numbers left.
+    ``slow`` says how slow each of them is. It is the attempt of the first number ``of`` so many.
+    What an earlier one of this number left, before the run was killed, is kept; ``before`` is what
+    those of lower numbers left.
     """
+    attempt, times = of
     wanted = {one.key: one for one in collected.outcomes if one.identity in slow}
     run_id = folder_of(prepared.run_id, attempt)
     call = _call(prepared, collected, wanted, run_id, before if attempt > 1 else ())
@@ -156,9 +159,8 @@ def launch_again(
         others = {one.key for one in collected.outcomes} - set(wanted)
         store.write_json(store.run_folder(run_id) / resuming.DONE, sorted(others | kept))
         seconds = _seconds_of(collected, slow)
-        times = TIMES - attempt + 1
-        end = clock(datetime.datetime.now(), times * sum(seconds))
-        say(_sentence(slow, attempt, end))
+        end = clock(datetime.datetime.now(), (times - attempt + 1) * sum(seconds))
+        say(_sentence(slow, of, end))
         jobs = jobs_of(prepared.request.mode, [*slow], seconds, ())
         execute(call, say, waiting_s(jobs))
     return without_overlaps(
@@ -166,9 +168,9 @@ def launch_again(
     )
 
 
-def _sentence(slow: Mapping[CaseId, str], attempt: int, end: str) -> str:
+def _sentence(slow: Mapping[CaseId, str], of: tuple[int, int], end: str) -> str:
     each = [f"{title_of(one.check)} with {one.stack}" for one in slow]
-    which = f"again ({attempt} of {TIMES})"
+    which = f"again ({of[0]} of {of[1]})"
     if len(slow) == 1:
         what, said = f"launching {each[0]} {which}", next(iter(slow.values()))
     else:
