@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from clustergate.cli.selection import named_run, recent
 from clustergate.cli.suite_options import add_suite, past_named
 from clustergate.core import store
 from clustergate.core.model import BadRequest, Better, CaseRecord, OutputError
-from clustergate.core.notation import counted
+from clustergate.core.notation import counted, listed
 from clustergate.core.outputs import OUTPUT_UNREADABLE_HERE
 from clustergate.core.reasons import Words
 from clustergate.core.words import COMPARE_ITSELF, OPTION_RANGE
@@ -245,10 +246,13 @@ def _nodes(paths: Sequence[str], tolerance: float) -> int:
     ]
     columns = ["node", "figure", "slower than the median", "beyond", ""]
     console.print_table(console.table(columns, rows_to_print, (2, 3)))
-    count = len({one.node for one in standing_out})
-    verb = "stands" if count == 1 else "stand"
+    by_count = Counter(one.node for one in standing_out).most_common()
+    verb = "stands" if len(by_count) == 1 else "stand"
+    named = listed([f"{node} in {count}" for node, count in by_count])
     outputs = counted(len(paths), "output")
-    console.print_lines([f"{counted(count, 'node')} {verb} out: {compared}, {outputs}"])
+    console.print_lines([
+        f"{counted(len(by_count), 'node')} {verb} out: {named} of {compared}, {outputs}"
+    ])  # fmt: skip
     return 0
 
 
