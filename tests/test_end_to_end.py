@@ -219,9 +219,7 @@ def test_strict_run_beside_programs_on_all_cores_fails(suite, tmp_path):
         ended = suite.check("-S", "n=4000", selection=("--strict", *one))
     assert (lenient.returncode, ended.returncode) == (0, 2), ended.stdout
     assert "no result of a benchmark could be judged" in ended.stdout.splitlines()[-1]
-    told = re.search(
-        r"TOO BUSY TO JUDGE. Other programs used .*: (.*)", ended.stdout
-    )
+    told = re.search(r"TOO BUSY TO JUDGE. Other programs used .*: (.*)", ended.stdout)
     assert told, ended.stdout
     assert "hog of " in told[1]
 

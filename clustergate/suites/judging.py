@@ -639,7 +639,7 @@ def _reworded(case: Case, earlier: Mapping[str, Sequence[float]]) -> Case:
             if why.code == CHANGE_CREPT.code:
                 reasons[place] = Reason(SUITE_CREPT.code, why.facts)
             elif why.code in _OUTDONE:
-                times = why.facts.get("times") or why.facts["ratio"]
+                times = float(str(why.facts.get("times") or why.facts["ratio"]))
                 reasons[place] = SUITE_BETTER(times=max(times, 1 / times))
             elif why.code == NO_REFERENCE.code and scatters:
                 low, high = (f"{one:.4g}" for one in (known[0], known[-1]))
