@@ -50,7 +50,7 @@ def desk(tmp_path_factory):
 
     loop = next(line for _, line in blocks(PAGE) if line.startswith("for k in"))
     # The page's own line for the path: it leaves ReFrame's variables alone.
-    typed(f"{of_page('export PATH=')}; ! env | grep RFM_ | grep -v RESULTS_STORAGE; {loop}")
+    typed(f"{of_page('export PATH=')} && ! env | grep ^RFM_ | grep -v RESULTS_STORAGE && {loop}")
     shutil.copy(folder / ".reframe" / "reports" / "results.db", folder)
     calm(folder / "results.db")
     return folder, typed
