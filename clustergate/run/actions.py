@@ -138,8 +138,8 @@ def act(
 
 def _done(doer: Doer, accusation: Accusation, key: str) -> tuple[str, str]:
     try:
-        if doer.find and (found := doer.find(accusation, key)) is not None:
-            return DONE, found
+        if doer.find and (there := doer.find(accusation, key)) is not None:
+            return DONE, there
     except (NotTaken, Unsure, ClustergateError) as error:
         # Nothing was sent.
         return REFUSED, str(error)
@@ -255,7 +255,7 @@ def issue(url: str) -> Doer:
         except ValueError:
             raise Unsure("its answer is not that of GitLab") from None
 
-    def found(key: str) -> Mapping[str, Any] | None:
+    def issue_with(key: str) -> Mapping[str, Any] | None:
         query = urllib.parse.urlencode({"search": key, "in": "title", "state": "all"})
         listed = asked("GET", f"{issues}?{query}")
         if not isinstance(listed, list):
@@ -264,7 +264,7 @@ def issue(url: str) -> Doer:
         return next((one for one in listed if key in str(one.get("title"))), None)
 
     def find(_: Accusation, key: str) -> str | None:
-        known = found(key)
+        known = issue_with(key)
         return None if known is None else str(known.get("web_url"))
 
     def do(one: Accusation, key: str) -> str:
@@ -275,7 +275,7 @@ def issue(url: str) -> Doer:
         return str(made.get("web_url", made["iid"]))
 
     def undone(one: Accusation, key: str) -> str:
-        known = found(key)
+        known = issue_with(key)
         if known is None:
             return "there is no such issue"
         words = {"body": f"{one.name} was undone: {one.node} is no longer accused."}

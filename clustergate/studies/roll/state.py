@@ -230,8 +230,8 @@ class State:
         known = self.actions.get(key)
         begun = known.begun_at if known else event["at"]
         tries = (known.tries if known else 0) + (event["outcome"] == "intent")
-        told = event["said"], event["node"], event["target"]
-        self.actions[key] = Action(*key, event["outcome"], event["at"], begun, tries, *told)
+        words = event["said"], event["node"], event["target"]
+        self.actions[key] = Action(*key, event["outcome"], event["at"], begun, tries, *words)
 
     # --- what follows from them -------------------------------------------------------------------
 
