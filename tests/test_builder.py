@@ -39,7 +39,7 @@ WHEEL = prefixes.prefix_of("intel-mpi.txt", Path()).name
 @pytest.fixture
 def state(tmp_path):
     found = tmp_path / "state"
-    (found / "builds").mkdir(parents=True)
+    found.mkdir(parents=True)
     return found
 
 

@@ -246,6 +246,8 @@ class Builder:
         if self._is_made(unit, members):
             require_as_built(finished, self.set_up.state)
             return finished
+        # Spack's stacks have no other.
+        builds.mkdir(parents=True, exist_ok=True)
         log = builds / f"{self.set_up.stack}-{unit}.log"
         log.unlink(missing_ok=True)
         with scratch_beside(builds / f"{self.set_up.stack}-{unit}") as scratch:
