@@ -227,7 +227,7 @@ def test_a_merge_request_is_told_what_a_run_says_and_the_job_ends_as_the_run_did
     given = {"CI_MERGE_REQUEST_IID": "5", "CI_PROJECT_ID": "3"}
     with serving(noted) as url:
         ended = run_script(
-            project, "job", "smoke", **given, CI_SERVER_URL=url, CLUSTERGATE_COMMENT_TOKEN="secret"
+            project, "job", "smoke", **given, CI_SERVER_URL=url, CLUSTERGATE_GITLAB_TOKEN="secret"
         )
     assert ended.returncode == 1, ended.stderr
     assert "secret" not in ended.stdout + ended.stderr
@@ -240,7 +240,7 @@ def test_a_merge_request_is_told_what_a_run_says_and_the_job_ends_as_the_run_did
     # A GitLab that is down changes no verdict.
     shutil.rmtree(results)
     ended = run_script(
-        project, "job", "smoke", **given, CI_SERVER_URL=url, CLUSTERGATE_COMMENT_TOKEN="secret"
+        project, "job", "smoke", **given, CI_SERVER_URL=url, CLUSTERGATE_GITLAB_TOKEN="secret"
     )
     assert ended.returncode == 1
     assert f"{url}/api/v4/projects/3/merge_requests/5/notes did not take it" in ended.stderr

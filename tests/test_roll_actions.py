@@ -15,7 +15,7 @@ import pytest
 from clustergate.core.files.stored import encode
 from clustergate.core.model import BadRequest, ClustergateError, Launch
 from clustergate.core.store import StoreError
-from clustergate.core.web import NotTaken, Unsure
+from clustergate.core.web import GITLAB_TOKEN, NotTaken, Unsure
 from clustergate.launch.plan import LOG, PLAN, Launched
 from clustergate.run import actions
 from clustergate.run.actions import DONE, INTENT, REFUSED, UNDONE, UNSURE, Doer, Limits
@@ -403,7 +403,7 @@ def hang_up(to: BaseHTTPRequestHandler) -> None:
 def test_an_issue_is_made_once_whatever_the_server_answers(
     fault: Any, outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(actions.TOKEN, "secret")
+    monkeypatch.setenv(GITLAB_TOKEN, "secret")
     book, server = Book(Ledger(tmp_path)), GitLab()
     accused(book, "n01")
     with serving(server) as url:
@@ -424,7 +424,7 @@ def test_an_issue_is_made_once_whatever_the_server_answers(
 def test_a_wrong_token_and_a_server_that_is_down_are_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(actions.TOKEN, "wrong")
+    monkeypatch.setenv(GITLAB_TOKEN, "wrong")
     book = Book(Ledger(tmp_path))
     said: list[str] = []
     accused(book, "n01")

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from clustergate import version
@@ -16,23 +16,21 @@ from clustergate.cli.answers import answer_of
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import named_folder
 from clustergate.cli.tables import Columns, as_csv, as_parquet, print_blocks
+from clustergate.core import web
 from clustergate.core.files.whole import write_whole
 from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.core.notation import counted
 from clustergate.core.reasons import Words
+from clustergate.core.web import GITLAB_TOKEN
 from clustergate.judge.history.listing import SUMMARY
 from clustergate.judge.history.stored_runs import trial_note
 from clustergate.report import export
-
-if TYPE_CHECKING:
-    import requests
 
 DESCRIPTION = (
     "Print the figures, verdicts and expectations of stored runs as Prometheus, OpenTelemetry, "
     "OpenSearch, a merge request or a table reads them. docs/exporting.md lists their names."
 )
-TOKEN = "CLUSTERGATE_COMMENT_TOKEN"
-_WAITS_S = 20.0
+_MOST_PAGES = 100
 _COLUMNS: Columns = {
     **dict.fromkeys(
         ("run", "system", "mode", "started", "partition", "stack", "check", "layout", "figure"), str
@@ -169,26 +167,17 @@ def _send(content: bytes, url: str, kind: str) -> None:
     A Pushgateway is given what replaces its group; others are posted to.
     """
     method = "PUT" if "/metrics/job/" in url else "POST"
-    said = _asked(method, url, data=content, headers={"Content-Type": kind}).content
+    said = _ask(method, url, content, {"Content-Type": kind})
     if kind == _TYPES["bulk"] and (failed := _refused_of(said)):
         raise ClustergateError(EXPORT_REFUSED(url=url, why=failed))
 
 
-def _asked(method: str, url: str, **more: Any) -> requests.Response:
+def _ask(method: str, url: str, content: bytes | None, headers: Mapping[str, str]) -> bytes:
     """Return a server's answer; raises :class:`ClustergateError` unless it is a good one."""
-    # It takes longer to import than most commands need.
-    import requests
-
     try:
-        # A token stays with whom it is for.
-        answer = requests.request(method, url, timeout=_WAITS_S, allow_redirects=False, **more)
-    except requests.RequestException as error:
-        why = error.__context__ if isinstance(error, requests.ConnectionError) else error
-        raise ClustergateError(EXPORT_REFUSED(url=url, why=str(why or error))) from None
-    if not 200 <= answer.status_code < 300:
-        said = answer.content[:300].decode(errors="replace").strip()
-        raise ClustergateError(EXPORT_REFUSED(url=url, why=f"{answer.status_code} {said}"))
-    return answer
+        return web.send(url, content, headers, method)
+    except (web.NotTaken, web.Unsure) as error:
+        raise ClustergateError(EXPORT_REFUSED(url=url, why=str(error))) from None
 
 
 def _comment(text: str, answer: Answer, url: str) -> str:
@@ -197,30 +186,36 @@ def _comment(text: str, answer: Answer, url: str) -> str:
     Where nothing was said and nothing is to be said, it is silent. Returns what it did. ``url`` is
     that of the merge request's notes. Raises :class:`ClustergateError`.
     """
-    token = os.environ.get(TOKEN, "")
+    token = os.environ.get(GITLAB_TOKEN, "")
     where = urlsplit(url)
     if not token or (where.scheme != "https" and where.hostname != "127.0.0.1"):
-        raise ClustergateError(EXPORT_TOKEN(url=url, variable=TOKEN))
-    headers = {"PRIVATE-TOKEN": token}
-    page, before = "1", None
-    while page and before is None:
-        asked = {"per_page": "100", "page": page}
-        said = _asked("GET", url, params=asked, headers=headers)
-        page = said.headers.get("X-Next-Page", "")
-        try:
-            notes = [(str(one["body"]), int(one["id"])) for one in said.json()]
-        except (ValueError, KeyError, TypeError):
-            why = "its answer is not that of GitLab"
-            raise ClustergateError(EXPORT_REFUSED(url=url, why=why)) from None
-        marker = export.marker_of(answer)
-        before = next((of for body, of in notes if body.startswith(marker)), None)
-    if before is not None:
-        _asked("PUT", f"{url}/{before}", json={"body": text}, headers=headers)
+        raise ClustergateError(EXPORT_TOKEN(url=url, variable=GITLAB_TOKEN))
+    headers = {"PRIVATE-TOKEN": token, "Content-Type": "application/json"}
+    body = json.dumps({"body": text}).encode()
+    if (before := _note_like(export.marker_of(answer), url, headers)) is not None:
+        _ask("PUT", f"{url}/{before}", body, headers)
         return f"{url} says it in the place of what it said"
     if not (export.changes_in(answer) or answer.get("exit_status")):
         return "nothing is not as before: no comment"
-    _asked("POST", url, json={"body": text}, headers=headers)
+    _ask("POST", url, body, headers)
     return f"{url} says it"
+
+
+def _note_like(marker: str, url: str, headers: Mapping[str, str]) -> int | None:
+    """Return the number of the note that begins with a marker, None where there is none."""
+    for page in range(1, _MOST_PAGES):
+        said = _ask("GET", f"{url}?per_page=100&page={page}", None, headers)
+        try:
+            notes = [(str(note["body"]), int(note["id"])) for note in json.loads(said)]
+        except (ValueError, KeyError, TypeError):
+            why = "its answer is not that of GitLab"
+            raise ClustergateError(EXPORT_REFUSED(url=url, why=why)) from None
+        for text, number in notes:
+            if text.startswith(marker):
+                return number
+        if not notes:
+            break
+    return None
 
 
 def _refused_of(said: bytes) -> str:

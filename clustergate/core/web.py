@@ -9,6 +9,8 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
+GITLAB_TOKEN = "CLUSTERGATE_GITLAB_TOKEN"
+"""The variable with a token of the scope api, for issues and comments."""
 _WAITS_S, _READS_S = 20.0, 60.0
 _MOST_BYTES = 16 << 20
 

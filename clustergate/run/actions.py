@@ -20,15 +20,13 @@ from typing import Any
 
 from clustergate.core.model import BadRequest, ClustergateError, Say
 from clustergate.core.reasons import Words
-from clustergate.core.web import NotTaken, Unsure, send
+from clustergate.core.web import GITLAB_TOKEN, NotTaken, Unsure, send
 from clustergate.machine.processes import capture
 from clustergate.sites.schedulers import Scheduler
 from clustergate.studies.roll.state import Accusation, Action, Book, State
 
 DRAIN, ISSUE, WEBHOOK, MAIL, HOLD = KINDS = ("drain", "issue", "webhook", "mail", "hold")
 DONE, REFUSED, UNSURE, INTENT, UNDONE = "done", "refused", "unsure", "intent", "undone"
-TOKEN = "CLUSTERGATE_GITLAB_TOKEN"
-"""The variable with the token by which issues are made (scope ``api``)."""
 _HOUR_S = 3600.0
 _MOST_TRIES = 5
 # `sinfo -R` shows so many letters of a reason.
@@ -248,7 +246,10 @@ def issue(url: str) -> Doer:
     issues = f"{url.rstrip('/')}/issues"
 
     def asked(method: str, at: str, content: Mapping[str, Any] | None = None) -> Any:
-        headers = {"PRIVATE-TOKEN": os.environ.get(TOKEN, ""), "Content-Type": "application/json"}
+        headers = {
+            "PRIVATE-TOKEN": os.environ.get(GITLAB_TOKEN, ""),
+            "Content-Type": "application/json",
+        }
         body = None if content is None else json.dumps(content).encode()
         try:
             return json.loads(send(at, body, headers, method))
