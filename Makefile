@@ -15,11 +15,11 @@ NAMED_SITE = $(if $(filter command line,$(origin SITE)),--site $(SITE))
 NAMED_STACKS = $(if $(filter command line,$(origin STACK)),$(STACK))
 SINCE ?= main
 # Launches of MPI are measured, and need the machine for themselves.
-SIDE_BY_SIDE := -q -rs -n 2 --dist=worksteal -m "not mpi"
+SIDE_BY_SIDE := -q -rs -n 2 --dist=worksteal -m
 # The second part runs whatever the first says, unless that was interrupted (2); the worse status counts.
 define BOTH_PARTS
-@$(VENV)/bin/pytest $(SIDE_BY_SIDE); first=$$?; [ $$first -ne 2 ] || exit 2; \
-  $(VENV)/bin/pytest -q -rs -m "$(1)"; second=$$?; \
+@$(VENV)/bin/pytest $(SIDE_BY_SIDE) "not mpi$(1)"; first=$$?; [ $$first -ne 2 ] || exit 2; \
+  $(VENV)/bin/pytest -q -rs -m "mpi$(1)"; second=$$?; \
   echo "$@: exit status $$first without MPI, $$second with MPI"; \
   [ $$first -gt $$second ] || first=$$second; exit $$first
 endef
@@ -47,7 +47,7 @@ help:
 	@echo "              SITE=NAME: with this site config (default: the one that fits)"
 	@echo "              STACK=NAME: under this one alone"
 	@echo "              PROVIDER=spack: with stacks that Spack builds (PROVIDER=$(PROVIDER))"
-	@echo "make test     run the project's tests, but for those with real MPI that take long"
+	@echo "make test     run the project's tests, but for those that take long"
 	@echo "make test-all      run them all"
 	@echo "make test-fast     the tests nearest to what changed since SINCE=$(SINCE), without MPI"
 	@echo "make test-cluster  only the tests that run on a virtual cluster (root, Slurm; says what lacks)"
@@ -69,10 +69,10 @@ check: $(VENV)/ready
 	@$(VENV)/bin/clustergate check --mode $(MODE) $(NAMED_SITE) $(addprefix --stack ,$(NAMED_STACKS))
 
 test: $(VENV)/ready-dev
-	$(call BOTH_PARTS,mpi and not long)
+	$(call BOTH_PARTS, and not long)
 
 test-all: $(VENV)/ready-dev gitlab-ci-local
-	$(call BOTH_PARTS,mpi)
+	$(call BOTH_PARTS,)
 
 # By which tests run whole pipelines; where it cannot be had they are skipped, and say so.
 gitlab-ci-local:
@@ -83,7 +83,7 @@ gitlab-ci-local:
 	  echo "no gitlab-ci-local: npm is not here, or reaches no registry; whole pipelines are not tested"
 
 test-fast: $(VENV)/ready-dev
-	@$(VENV)/bin/python -m tools.nearest_tests $(SINCE) $(SIDE_BY_SIDE)
+	@$(VENV)/bin/python -m tools.nearest_tests $(SINCE) $(SIDE_BY_SIDE) "not mpi"
 
 test-cluster: $(VENV)/ready-dev
 	@ci/virtual-cluster missing

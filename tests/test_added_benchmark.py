@@ -184,6 +184,7 @@ class AbTokenRingCheck(TwoContenders, TokenRingCheck):
 """
 
 
+@pytest.mark.long
 def test_package_of_an_earlier_version_has_the_same_cases(
     call: Callable[..., Ended], tmp_path: Path
 ) -> None:

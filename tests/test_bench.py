@@ -177,6 +177,7 @@ def test_unchanged_stacks_of_spack_are_set_up_without_a_spack(
         list(setting_up.measure(room, rounds=range(1), say=lambda _: None))
 
 
+@pytest.mark.long
 def test_what_is_listed_is_all_that_the_suite_plans() -> None:
     with workspace() as room:
         found = [*listing.measure(room, cases=30, rounds=range(1), say=lambda _: None)]
@@ -196,6 +197,7 @@ def test_rounds_end_before_the_time_does_but_there_is_one(monkeypatch: pytest.Mo
         assert made == expected
 
 
+@pytest.mark.long
 def test_a_screening_of_many_nodes_is_planned_judged_and_drawn() -> None:
     with workspace() as room:
         found = [*scale.measure(room, rounds=range(1), nodes=200, say=lambda _: None)]

@@ -8,7 +8,11 @@ from tools.bench.slowdowns import NOTHING, STACK, Change
 
 
 @pytest.mark.parametrize(
-    ("change", "word", "named"), [(NOTHING, "open", 0), (Change(STACK, 1.2), "closed", 1)]
+    ("change", "word", "named"),
+    [
+        (NOTHING, "open", 0),
+        pytest.param(Change(STACK, 1.2), "closed", 1, marks=pytest.mark.long),
+    ],
 )
 def test_gate_of_simulated_cluster(change: Change, word: str, named: int) -> None:
     counts = counted((BARE_METAL, "5 days", change), 1, 1)

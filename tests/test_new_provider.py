@@ -153,6 +153,7 @@ def call(tmp_path_factory: pytest.TempPathFactory, home: Path, stacks: Path) -> 
     return call_on_site
 
 
+@pytest.mark.long
 def test_new_provider_sets_up_launches_and_is_pinned(call: Call, home: Path) -> None:
     (launcher,) = home.glob("prefixes/mpich-*/bin/mpirun")
     launcher.rename(launcher.with_name("gone"))

@@ -81,6 +81,7 @@ def test_both_parts_run_and_the_worse_counts(
     """A failure of the first kept the tests with MPI from running."""
     status, calls, lines = make(tmp_path, target, first, second)
     assert [("not mpi" in call, "-rs" in call) for call in calls] == [(True, True), (False, True)]
+    assert {"not long" in call for call in calls} == {target == "test"}
     assert (status != 0) is (max(first, second) > 0)
     assert lines[-1] == f"{target}: exit status {first} without MPI, {second} with MPI"
 

@@ -141,6 +141,7 @@ def decided(doubt: str, linux: Mapping[str, float], missing: int | None = None) 
     return found.outcome
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("doubt", ["", "others used a core"])
 def test_a_conclusion_on_two_stacks_is_decided_by_all_rounds(doubt):
     slower = dict.fromkeys(["barrier", "reduce", "allreduce", "scan", "scatter", "gather"], 1.5)
@@ -538,6 +539,7 @@ def test_most_of_five_systems_is_contradicted_by_two_of_them():
     assert told_of(count, x=fast, y=slow).outcome is Outcome.NOT_CHECKABLE
 
 
+@pytest.mark.long
 def test_always_second_is_not_best_in_most_tests():
     paper = load_paper("004")
     large = ["ping_pong", "bcast", "reduce", "allreduce", "scan"]
