@@ -570,6 +570,10 @@ def test_a_window_size_stands_above_rates_alone() -> None:
     counts, _, table = rest.partition("\n")
     mixed = f"{head}{begun}{counts}\n# window_size = 64\n{table}"
     assert "a window size stands here" in str(error_of(mixed))
+    # Two heads of which the lines between are lost.
+    one, other = "# Benchmarking SendRecvMT\n", "# Benchmarking UniBandMT\n"
+    lost = text[: text.index(one) + len(one)] + text[text.index(other) + len(other) :]
+    assert "the head of SendRecvMT stands here instead of" in str(error_of(lost))
 
 
 def test_foreign_line_with_numbers_may_be_a_damaged_row() -> None:

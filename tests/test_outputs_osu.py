@@ -162,6 +162,16 @@ def test_damage_is_refused(
         rows_of(damaged)
 
 
+@pytest.mark.parametrize("name", ["barrier-full-mpich", "latency-mpich"])
+def test_a_last_number_may_not_be_cut_but_the_end_of_its_line_may(folder: Path, name: str) -> None:
+    text = (folder / f"{name}.txt").read_text(encoding="utf-8").rstrip("\n")
+    assert list(parse_osu(text.splitlines(keepends=True)))
+    with pytest.raises(
+        OutputError, match=r"ends before the end of this line|not a line of figures"
+    ):
+        list(parse_osu(text[:-1].splitlines(keepends=True)))
+
+
 @pytest.mark.parametrize(
     ("expected", "complaint"),
     [

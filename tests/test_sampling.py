@@ -371,8 +371,7 @@ def test_too_few_undisturbed_launches_name_the_worst():
     assert str(found.excuse.doubt) == (
         "2 of 3 launches were disturbed (at worst others used 1.00 cores of n18), so that 1 is "
         "left where 3 are needed; take more launches (with -- -S launches=14), compare stacks with "
-        "`clustergate ab`, pin a virtual machine's cores on its host, or measure when nothing "
-        "else runs there"
+        "`clustergate ab`, pin a virtual machine's cores, or wait until nothing else runs there"
     )
     assert doubt_of(launches, 1) is None
 
@@ -384,7 +383,7 @@ def test_programs_on_the_node_are_the_first_remedy(stolen_cores: float, by_progr
     doubt = doubt_of([launch(0, None, load.why, load.lost_cores)], 1)
     assert doubt is not None
     assert doubt.remedy.startswith("measure when nothing else runs there") == by_programs
-    assert ("pin a virtual machine's cores on its host" in doubt.remedy) != by_programs
+    assert ("pin a virtual machine's cores" in doubt.remedy) != by_programs
     assert "more launches (with -- -S launches=" in doubt.remedy
 
 

@@ -515,7 +515,7 @@ def test_the_schema_and_the_classes_agree():
             hint = typing.get_args(hint)[0]
         assert extras[one.name]["type"] == IN_JSON[typing.get_origin(hint) or hint], one.name
     # What is no extra is a key of ReFrame's, or made of what is said.
-    own = {"reframe", "system", "excluded_nodes"}
+    own = {"reframe", "system", "excluded_nodes", "checks"}
     assert {*hints} - {*extras} - own <= {*partition}
     stack = said["environments"]["items"]["then"]["properties"]["extras"]["properties"]
     assert {one.name for one in fields(Stack)} - {"name", "settings", "benchmarks", "reframe"} <= {

@@ -18,7 +18,7 @@ _SITE = frozenset({"--site"})
 _OF_JOBS = _SITE | {"--nodes", "--exclude", "--reservation", "--qos", "--account"}
 TAKEN: Mapping[str, Collection[str]] = {
     **dict.fromkeys(("check", "gate", "ab"), _OF_JOBS | {"--"}),
-    "screen": _OF_JOBS,
+    **dict.fromkeys(("screen", "roll"), _OF_JOBS),
     **dict.fromkeys(("setup", "baseline", "expect", "doctor", "dry-run", "golden pin"), _SITE),
 }
 """Which options of a call another command takes as well; what stands behind ``--`` is one."""

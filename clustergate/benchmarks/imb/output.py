@@ -205,6 +205,10 @@ def _read_head(text: Text) -> _Head:
     if window_size is not None and "message_rate_per_s" not in columns.metrics:
         raise text.error(OUTPUT_MISPLACED(what="a window size", due="a head without one"))
     name = benchmark.group(2)
+    if threads is not None and (window_size is None) is ("band" in name.lower()):
+        # Lines were lost between two heads.
+        due = "that of another benchmark"
+        raise text.error(OUTPUT_MISPLACED(what=f"the head of {name}", due=due))
     return _Head(name, columns, processes, groups, idle, mode, threads, window_size)
 
 

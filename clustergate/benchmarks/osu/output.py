@@ -187,12 +187,20 @@ def program_of(title: str) -> str:
 
 
 class _Text(NumberedText):
+    """``lines_end`` says whether lines are given with what ends them.
+
+    ``width`` is that of the line before, of names or figures: columns are justified to the right.
+    """
+
     program = "OSU"
+    lines_end = False
+    width = 0
 
     def title(self) -> tuple[str, str]:
         """Return the program, and where its buffers are if not in the hosts' memory."""
         while self.next():
             if match := TITLE.match(self.line):
+                self.lines_end = self.raw.endswith("\n")
                 # MPI-CUDA, MPI-ROCM, MPI-OPENACC, MPI-CUDA MANAGED; MPI_Put-CUDA.
                 words = match["what"]
                 device = re.search(r"-((?:CUDA|ROCM|OPENACC)(?: ?MANAGED)?|MANAGED)\b", words)
@@ -282,6 +290,7 @@ def _head(
             if _IS_ONE_SIDED.match(name) and noted.keys() != {*_CONDITION.values()}:
                 raise text.error(OUTPUT_LACKS(missing="the window or the synchronization"))
             known = {"processes": processes, "mode": " ".join(modes), **noted}
+            text.width = len(line)
             return {name: value for name, value in known.items() if value}, columns
         elif line.startswith(_DIGITS):
             raise text.damaged("a line of columns")
@@ -303,6 +312,10 @@ def _row(
 ) -> Row:
     if len(words) != len(columns):
         raise text.damaged("a line of figures")
+    # Of the last number there may be more where it ends before its column does.
+    if text.lines_end and not text.raw.endswith("\n") and len(text.line) < text.width:
+        raise text.cut_off("the end of this line of figures")
+    text.width = len(text.line)
     cells = dict(zip(columns, words, strict=True))
     own: dict[str, int] = {}
     for column, condition in ((_SIZE, "bytes"), (_ITERATIONS, "repetitions")):
