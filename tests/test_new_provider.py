@@ -157,13 +157,15 @@ def call(tmp_path_factory: pytest.TempPathFactory, home: Path, stacks: Path) -> 
 def test_new_provider_sets_up_launches_and_is_pinned(call: Call, home: Path) -> None:
     (launcher,) = home.glob("prefixes/mpich-*/bin/mpirun")
     launcher.rename(launcher.with_name("gone"))
-    assert "bin/mpirun cannot be read: it is gone" in call("doctor", status=2)
+    said = call("doctor", status=2)
+    assert "bin/mpirun" in said
+    assert "cannot be read: it is gone" in said
     launcher.with_name("gone").rename(launcher)
-    assert "mine is not set up yet" in call("doctor")
+    assert "is not set up yet" in call("doctor")
     assert "MPICH 5.0.2 in" in call("setup")
     manifest = read_manifest(home, "mine")
     assert (manifest.provider, manifest.program("xhpl").unavailable) == ("folder", "")
-    assert "MPICH 5.0.2, set up by folder" in call("doctor")
+    assert "MPICH 5.0.2, set up" in call("doctor")
     (row,) = json.loads(call("list", "stacks", "--json"))
     assert (row["stack"], row["provider"], row["here"]) == ("mine", "folder", "MPICH 5.0.2")
 
