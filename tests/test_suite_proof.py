@@ -199,9 +199,15 @@ def test_what_cannot_be_proven_passes_and_claims_nothing(desk, kind):
 
 
 @pytest.mark.mpi
-def test_a_job_without_mpicc_claims_nothing(desk):
+def test_a_job_without_mpicc_claims_nothing(desk, tmp_path):
+    """Also on a machine that has one: all programs but that are in a folder of links."""
     _, run = desk
-    result, printed = run("echo round trip 1.5 us", "local", PATH=os.environ["PATH"])
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for program in Path(folder).glob("*"):
+            link = tmp_path / program.name
+            if not program.name.startswith("mpicc") and not os.path.lexists(link):
+                link.symlink_to(program)
+    result, printed = run("echo round trip 1.5 us", "local", PATH=str(tmp_path))
     assert result.result == "pass", printed
     assert result.proof.unproven[0].code == "suite.unproven-mpicc"
 
