@@ -324,6 +324,11 @@ class Suite:
         """Run another command of the suite to its end."""
         return self._run([self.check_command()[0], *words], variables)
 
+    def run_folders(self) -> list[Path]:
+        """Return the folders of the stored runs, beside which the pages of all runs lie."""
+        runs = self.home / "results" / "runs"
+        return sorted(path for path in runs.iterdir() if path.is_dir())
+
     def resume(self, run_id: str) -> "subprocess.CompletedProcess[str]":
         """Go on with a run that was stopped."""
         return self._run([*self.check_command()[:2], "--resume", run_id], {})

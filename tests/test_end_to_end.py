@@ -269,14 +269,14 @@ def test_a_killed_run_is_resumed_and_nothing_is_lost(suite):
     assert before
     assert "openmpi" not in before
     goes_on.touch()
-    (run,) = (suite.home / "results" / "runs").iterdir()
+    (run,) = suite.run_folders()
     ended = suite.resume(run.name)
     assert f"resumed: {len(before)} cases " in ended.stdout
     after = {record["stack"]: record for record in suite.records()}
     assert set(after) == set(suite.stacks)
     assert {stack: after[stack] for stack in before} == before
     assert ended.returncode == 0, ended.stdout
-    assert len(list((suite.home / "results" / "runs").iterdir())) == 1
+    assert len(suite.run_folders()) == 1
     left_nothing(suite)
 
 
@@ -319,7 +319,7 @@ def test_stack_not_set_up_told_and_others_measured(suite):
     assert {record["stack"] for record in suite.records()} == {"mpich", "intel-mpi"}
     assert "2 of 3 benchmarks ran" in ended.stdout
     prefix.symlink_to(whole)
-    (run,) = (suite.home / "results" / "runs").iterdir()
+    (run,) = suite.run_folders()
     resumed = suite.resume(run.name)
     assert resumed.returncode == 0, resumed.stdout
     assert "3 of 3 benchmarks ran" in resumed.stdout

@@ -169,8 +169,7 @@ def make_baseline(them: Simulated) -> None:
     """Measure one day by the whole path, draw its figures anew for the others, and accept them."""
     status, said = them.call("check", "--mode", "maintenance")
     assert status == 0, said
-    runs = them.suite.home / "results" / "runs"
-    (measured,) = runs.iterdir()
+    (measured,) = them.suite.run_folders()
     assert not any(record["complaints"] for record in them.suite.records()), said
     for day in range(1, DAYS):
         them.machine.begin_day(day)

@@ -257,7 +257,7 @@ def test_changed_node_named_among_all(on_cluster, fault, partition):
     assert record["complaints"] == [], said
     hosts = record["details"]["proof"]["hosts"]
     assert sorted(record["details"]["node_states"]) == hosts
-    (run,) = (on_cluster.home / "results" / "runs").iterdir()
+    (run,) = on_cluster.suite.run_folders()
     states = node_states.read_states(run)
     assert set(states) == {node_states.HERE, *hosts}
     usual = states[hosts[0]]["network"]["tcp_receive_buffer"]
@@ -413,7 +413,7 @@ def test_a_session_that_was_killed_goes_on_and_nothing_is_lost(on_cluster, fault
     before = on_cluster.suite.records()
     assert {record["partition"].partition(":")[2] for record in before} <= set(PARTITIONS) - {"ssh"}
     goes_on.touch()
-    (run,) = (on_cluster.home / "results" / "runs").iterdir()
+    (run,) = on_cluster.suite.run_folders()
     said = on_cluster.resume(run.name)
     assert f"resumed: {len(before)} cases " in said
     after = on_cluster.suite.records()

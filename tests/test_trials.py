@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,8 @@ def test_it_is_listed_and_named_with_its_mark(home, capsys):
     assert main(["list", "runs", "--json"]) == 0
     listed = {one["run"]: one["trial"] for one in json.loads(capsys.readouterr().out)}
     assert listed == {RUNS[0]: False, RUNS[1]: False, RUNS[2]: True}
+    assert main(["list", "runs"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split()[-1] == "trial"
     assert main(["compare", "previous", "last"]) == 0
     told = capsys.readouterr().out
     assert f"A: {RUNS[1]}; B: {RUNS[2]}" in told
@@ -91,6 +94,12 @@ def test_it_is_not_exported(home, capsys):
     said = capsys.readouterr()
     assert not said.out
     assert f"{RUNS[2]} is a trial" in said.err
+
+
+def test_a_list_without_a_trial_has_no_column_of_trials(home, capsys):
+    shutil.rmtree(store.run_folder(RUNS[2]))
+    assert main(["list", "runs"]) == 0
+    assert "trial" not in capsys.readouterr().out
 
 
 def test_the_last_gate_that_opened_is_no_trial():

@@ -77,8 +77,9 @@ def _cell(of: tuple[str, Any]) -> str:
 def _runs(arguments: argparse.Namespace) -> Rows:
     rows = [one.plain() for one in listed_runs()]
     if not arguments.json:
-        # Its name tells when a run started.
-        rows = [{key: row[key] for key in row if key != "started"} for row in rows]
+        # Its name tells when a run started; a column of trials is for who has some.
+        left = {"started"} | ({"trial"} if not any(row["trial"] for row in rows) else set())
+        rows = [{key: row[key] for key in row if key not in left} for row in rows]
     return rows
 
 
