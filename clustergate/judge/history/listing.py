@@ -147,7 +147,7 @@ def kind_of(folder: Path) -> str:
     return next(kinds, "") or str(noted(folder / MADE).get("kind", ""))
 
 
-RUNUNFINISHED = Words(
+RUN_UNFINISHED = Words(
     "run.unfinished",
     "the run {run} has no {lacks}",
     cause="it was interrupted, or it failed",
@@ -185,7 +185,7 @@ def lacking(folder: Path, lacks: str) -> BadRequest:
     if kind == "gate" or (kind in ("check", "screen") and not (folder / ENDED).is_file()):
         command = kind if kind == "gate" else f"{kind} --resume {folder.name}"
         begun = kind != "check" or (folder / PRINTED).is_file()
-        error = BadRequest((RUNUNFINISHED if begun else NOT_BEGUN)(command=command, **facts))
+        error = BadRequest((RUN_UNFINISHED if begun else NOT_BEGUN)(command=command, **facts))
         if kind == "gate":
             # What comes next is that call again; of an answer that was taken back the screening
             # in the same folder has it.
@@ -329,7 +329,7 @@ def _baselines() -> Path:
     return store.runs_folder().with_name("baselines.json")
 
 
-PRUNERUNNING = Words("prune.running", "still running")
+PRUNE_RUNNING = Words("prune.running", "still running")
 PRUNE_BASELINE = Words("prune.baseline", "from the days of the baseline of {system}")
 LAST_OPEN = Words("prune.last-open", "the last gate of {system} that opened")
 PRUNE_YOUNG = Words("prune.young", "started after {before}")
@@ -363,7 +363,7 @@ def what_stays(
         of_baseline = run.run in noted or any(not around.isdisjoint(of) for of in days)
         opens, why = run.verdict == "OPEN" and not run.trial, None
         if run.verdict == RUNNING:
-            why = PRUNERUNNING()
+            why = PRUNE_RUNNING()
         elif of_baseline:
             why = PRUNE_BASELINE(system=run.system)
         elif opens and run.system not in opened:
