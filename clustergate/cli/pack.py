@@ -12,11 +12,10 @@ from clustergate.cli.passing_on import option
 from clustergate.cli.selection import add_repeatable, named_folder
 from clustergate.core import store
 from clustergate.core.files.whole import write_whole
-from clustergate.core.model import BadRequest
 from clustergate.core.notation import counted
 from clustergate.judge.history import packages
 from clustergate.judge.history.listing import RUNNING, UNFINISHED, lacking, stored_run
-from clustergate.judge.history.stored_runs import trial_note
+from clustergate.judge.history.stored_runs import refuse_trial
 
 DESCRIPTION = """\
 Write the data of a run into one file, an RO-Crate with a checksum of each file in it: `compare`,
@@ -34,8 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the package and say what is in it; raises :class:`BadRequest` for no ended run."""
     folder = named_folder(arguments.name)
-    if trial := trial_note(folder):
-        raise BadRequest(*trial)
+    refuse_trial(folder)
     described = stored_run(folder)
     if described.verdict in (RUNNING, UNFINISHED):
         raise lacking(folder, "verdicts")

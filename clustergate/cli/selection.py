@@ -21,7 +21,6 @@ from clustergate.judge.history.stored_runs import (
     in_order,
     point_in_time,
     stored_runs,
-    trial_note,
 )
 
 if TYPE_CHECKING:
@@ -166,10 +165,7 @@ def named_cases(arguments: argparse.Namespace) -> Callable[[CaseRecord], bool]:
 def named_runs(arguments: argparse.Namespace) -> Iterator[PastRun]:
     """Yield the stored runs that ``--since`` names, all of them without it; tell of trials."""
     since = moment(arguments.since) if arguments.since else None
-    for started, folder in in_order("cases", trials=True):
-        for note in trial_note(folder) if since is None or started >= since else ():
-            print(note, file=sys.stderr)
-    return stored_runs(since)
+    return stored_runs(since, tell=lambda note: print(note, file=sys.stderr))
 
 
 def moment(named: str) -> datetime.datetime:

@@ -15,7 +15,7 @@ from typing import Any
 from clustergate.core import store
 from clustergate.core.commands import settings_given
 from clustergate.core.files.whole import read_json
-from clustergate.core.model import BadRequest, CaseRecord
+from clustergate.core.model import BadRequest, CaseRecord, Say
 from clustergate.core.notation import counted
 from clustergate.core.reasons import Reason, Words
 from clustergate.judge.history import dating
@@ -50,20 +50,24 @@ def stored_runs(
     since: datetime.datetime | None = None,
     state: Path | None = None,
     newest: int | None = None,
+    *,
+    tell: Say = lambda sentence: None,
 ) -> Iterator[PastRun]:
     """Yield the runs that started since then, the newest so many of them, the oldest first.
 
-    Raises :class:`store.StoreError` when a record is damaged.
+    Trials are none of them: ``tell`` is told of each. Raises :class:`store.StoreError` when a
+    record is damaged.
     """
     known, doubted = _dated(state)
-    folders = ((run, store.run_folder(run.run_id, state)) for run in known)
-    runs = [
-        run
-        for run, folder in folders
-        if (folder / "cases").exists()
-        and (since is None or run.started >= since)
-        and not is_trial(folder)
-    ]
+    runs = []
+    for run in known:
+        folder = store.run_folder(run.run_id, state)
+        if not (folder / "cases").exists() or (since and run.started < since):
+            continue
+        if is_trial(folder):
+            tell(str(TRIAL(run=run.run_id)))
+        else:
+            runs.append(run)
     for run in runs if newest is None else runs[-newest:]:
         records = store.read_cases(run.run_id, state)
         doubt = doubted.get(run.run_id) or launched_elsewhen(run.run_id, run.started, records)
@@ -105,6 +109,12 @@ def trial_note(folder: Path) -> list[str]:
     return [str(TRIAL(run=folder.name))] if is_trial(folder) else []
 
 
+def refuse_trial(folder: Path) -> None:
+    """Raise :class:`BadRequest` for a run that is a trial."""
+    if is_trial(folder):
+        raise BadRequest(TRIAL(run=folder.name))
+
+
 def noted(path: Path) -> Mapping[str, Any]:
     """Return what a file of a run says; nothing where it is absent or damaged."""
     with contextlib.suppress(OSError, ValueError):
@@ -127,12 +137,12 @@ def left_out(why: Iterable[Reason | None]) -> list[str]:
 
 def _dated(state: Path | None) -> tuple[Sequence[Dated], dict[str, Reason]]:
     """Return the runs of a home, the oldest first, and which of them are dated wrongly."""
-    folders = [folder for folder in store.runs_folder(state).glob("*") if folder.is_dir()]
-    runs = [_witnesses(folder) for folder in folders]
+    runs = [_witnesses(f) for f in store.runs_folder(state).glob("*") if f.is_dir()]
     doubted = doubts(runs, datetime.datetime.now(_UTC))
-    for folder in folders:
-        if why := noted(folder / MERGED).get("doubt"):
-            doubted[folder.name] = DOUBTED_THERE(run=folder.name, why=str(why))
+    for run in runs:
+        path = store.run_folder(run.run_id, state) / MERGED
+        if run.merged and (why := noted(path).get("doubt")):
+            doubted[run.run_id] = DOUBTED_THERE(run=run.run_id, why=str(why))
     return dating.in_order(runs, doubted), doubted
 
 
