@@ -88,7 +88,11 @@ def write_explanations(folder: Path) -> None:
     from clustergate.report import explained, page
 
     for name in explained.PAGES:
-        shared, own, text = store.runs_folder() / name, folder / name, page.explanation(name)
+        shared, own = store.runs_folder() / name, folder / name
+        if own != shared and own.is_file():
+            continue
+        # Rendering takes a third of a second.
+        text = page.explanation(name)
         store.make_folder(folder)
         try:
             if not shared.is_file() or shared.read_text(encoding="utf-8") != text:
