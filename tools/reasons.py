@@ -50,7 +50,7 @@ TOPICS: Mapping[str, str] = {
     "Input and files": "file folder hpl hpl-dat input prune sizing yaml",
     "Commands": (
         "added command doctor dry-run fleet home machine open option reframe resume rows site-scan "
-        "sweep"
+        "sweep web"
     ),
     "Site configs and schedulers": "flux lscpu pbs pipeline site slurm wish",
     "Hostfiles, layouts, plans": "allocation hostfile layout plan",

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from clustergate import version
 from clustergate.cli.answers import answer_of
 from clustergate.cli.passing_on import option
 from clustergate.cli.selection import named_folder
 from clustergate.cli.tables import Columns, as_csv, as_parquet, print_blocks
-from clustergate.core import web
+from clustergate.core import store, web
 from clustergate.core.files.whole import write_whole
 from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.core.notation import counted
 from clustergate.core.reasons import Words
-from clustergate.core.web import GITLAB_TOKEN
 from clustergate.judge.history.listing import SUMMARY
-from clustergate.judge.history.stored_runs import trial_note
+from clustergate.judge.history.stored_runs import refuse_trial
 from clustergate.report import export
 
 DESCRIPTION = (
@@ -74,15 +72,6 @@ EXPORT_REFUSED = Words(
     cause="{why}",
     remedy="send it again: what arrived is replaced, not doubled",
 )
-EXPORT_BAD_URL = Words(
-    "export.bad-url", "{url} is no http or https URL", remedy="begin it with http:// or https://"
-)
-EXPORT_TOKEN = Words(
-    "export.token",
-    "{url} is sent no token",
-    cause="the variable {variable} is empty, or the address is not https",
-    remedy="set it to a project access token with the scope api",
-)
 EXPORT_BINARY = Words("export.binary", "Parquet cannot be pushed", remedy="take --output FILE")
 
 
@@ -90,16 +79,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Print or send what the runs have; raises :class:`ClustergateError` where nobody took it."""
     named = arguments.names or ["last"]
     url = arguments.push
-    if url and not url.startswith(("http://", "https://")):
-        raise BadRequest(EXPORT_BAD_URL(url=url))
+    if url:
+        web.require_http(url)
     if arguments.format in _OF_ONE and len(named) > 1:
         raise BadRequest(EXPORT_SEVERAL(format=arguments.format, count=len(named)))
     answers = []
     for name in named:
         folder = named_folder(name)
-        if trial := trial_note(folder):
-            raise BadRequest(*trial)
-        answers.append(answer := {**answer_of(folder), SUMMARY: _screen(folder)})
+        refuse_trial(folder)
+        answers.append(answer := answer_of(folder))
         if "started" not in answer:
             raise BadRequest(EXPORT_NO_FIGURES(run=folder.name))
     if arguments.format == "parquet" and url:
@@ -118,11 +106,6 @@ def run(arguments: argparse.Namespace) -> int:
         count = counted(sum(1 for _ in _rows(answers)), "figure")
         print(f"{url} took {count}", file=sys.stderr)
     return 0
-
-
-def _screen(folder: Path) -> str:
-    path = folder / SUMMARY
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _openmetrics(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
@@ -150,7 +133,9 @@ def _bulk(answers: Sequence[Answer], index: str) -> Iterator[bytes]:
 
 
 def _markdown(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
-    yield export.comment(answers[0], answers[0][SUMMARY]).encode()
+    path = store.run_folder(answers[0]["run"]) / SUMMARY
+    screen = path.read_text(encoding="utf-8") if path.is_file() else ""
+    yield export.comment(answers[0], screen).encode()
 
 
 def _rows(answers: Iterable[Answer]) -> Iterator[export.Row]:
@@ -167,15 +152,17 @@ def _send(content: bytes, url: str, kind: str) -> None:
     A Pushgateway is given what replaces its group; others are posted to.
     """
     method = "PUT" if "/metrics/job/" in url else "POST"
-    said = _ask(method, url, content, {"Content-Type": kind})
+    with _taken(url):
+        said = web.send(url, content, {"Content-Type": kind}, method)
     if kind == _TYPES["bulk"] and (failed := _refused_of(said)):
         raise ClustergateError(EXPORT_REFUSED(url=url, why=failed))
 
 
-def _ask(method: str, url: str, content: bytes | None, headers: Mapping[str, str]) -> bytes:
-    """Return a server's answer; raises :class:`ClustergateError` unless it is a good one."""
+@contextlib.contextmanager
+def _taken(url: str) -> Iterator[None]:
+    """Say as :class:`ClustergateError` why a server did not take something."""
     try:
-        return web.send(url, content, headers, method)
+        yield
     except (web.NotTaken, web.Unsure) as error:
         raise ClustergateError(EXPORT_REFUSED(url=url, why=str(error))) from None
 
@@ -186,30 +173,24 @@ def _comment(text: str, answer: Answer, url: str) -> str:
     Where nothing was said and nothing is to be said, it is silent. Returns what it did. ``url`` is
     that of the merge request's notes. Raises :class:`ClustergateError`.
     """
-    token = os.environ.get(GITLAB_TOKEN, "")
-    where = urlsplit(url)
-    if not token or (where.scheme != "https" and where.hostname != "127.0.0.1"):
-        raise ClustergateError(EXPORT_TOKEN(url=url, variable=GITLAB_TOKEN))
-    headers = {"PRIVATE-TOKEN": token, "Content-Type": "application/json"}
-    body = json.dumps({"body": text}).encode()
-    if (before := _note_like(export.marker_of(answer), url, headers)) is not None:
-        _ask("PUT", f"{url}/{before}", body, headers)
-        return f"{url} says it in the place of what it said"
-    if not (export.changes_in(answer) or answer.get("exit_status")):
-        return "nothing is not as before: no comment"
-    _ask("POST", url, body, headers)
-    return f"{url} says it"
+    with _taken(url):
+        if (before := _note_like(export.marker_of(answer), url)) is not None:
+            web.ask_gitlab("PUT", f"{url}/{before}", {"body": text})
+            return f"{url} says it in the place of what it said"
+        if not (export.changes_in(answer) or answer.get("exit_status")):
+            return "nothing is not as before: no comment"
+        web.ask_gitlab("POST", url, {"body": text})
+        return f"{url} says it"
 
 
-def _note_like(marker: str, url: str, headers: Mapping[str, str]) -> int | None:
+def _note_like(marker: str, url: str) -> int | None:
     """Return the number of the note that begins with a marker, None where there is none."""
     for page in range(1, _MOST_PAGES):
-        said = _ask("GET", f"{url}?per_page=100&page={page}", None, headers)
+        said = web.ask_gitlab("GET", f"{url}?per_page=100&page={page}")
         try:
-            notes = [(str(note["body"]), int(note["id"])) for note in json.loads(said)]
+            notes = [(str(note["body"]), int(note["id"])) for note in said]
         except (ValueError, KeyError, TypeError):
-            why = "its answer is not that of GitLab"
-            raise ClustergateError(EXPORT_REFUSED(url=url, why=why)) from None
+            raise web.Unsure("its answer is not that of GitLab") from None
         for text, number in notes:
             if text.startswith(marker):
                 return number

@@ -21,6 +21,7 @@ from clustergate.core.quantities import parse_duration
 from clustergate.core.reasons import Words
 from clustergate.core.store import make_folder, user_name
 from clustergate.core.texts import duration
+from clustergate.core.web import require_http
 from clustergate.core.words import OPTION_NOT_POSITIVE, OPTION_RANGE
 from clustergate.run import actions
 from clustergate.run.actions import Doer, Limits
@@ -28,7 +29,7 @@ from clustergate.run.rolling import NICE, Roller, Rolling, Write, plan_writer
 from clustergate.run.screening import partition_of
 from clustergate.sites import configs as sites
 from clustergate.sites.description import Partition, Site
-from clustergate.sites.schedulers import scheduler_of
+from clustergate.sites.schedulers import Scheduler, scheduler_of
 from clustergate.sites.schedulers.job_options import words_in
 from clustergate.stacks.set_up import NotSetUp, provide_each
 from clustergate.studies.roll.ledger import Ledger, roll_folder
@@ -103,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         said = actions.undo(book, arguments.undo, doer_of, time.time(), user_name())
         print("\n".join(said))
         return 0
-    asked, wait_s = _asked(arguments, partition), parse_duration(arguments.wait)
+    asked, wait_s = _asked(arguments, scheduler), parse_duration(arguments.wait)
     if not wait_s:
         raise BadRequest(OPTION_NOT_POSITIVE(options="--wait"))
     words = words_in(reframe_job_options(arguments, site))
@@ -161,7 +162,7 @@ def _writer(described: Site, partition: Partition, stack: str | None, say: Progr
     return plan_writer(provided, named, partition, named.pmi if by_srun else None)
 
 
-def _asked(arguments: argparse.Namespace, partition: Partition) -> Rolling:
+def _asked(arguments: argparse.Namespace, scheduler: Scheduler) -> Rolling:
     for name in ("share", "most"):
         if not 0 < (value := getattr(arguments, name)) <= 100:
             of = {"option": f"--{name}", "value": value, "low": 0, "high": 100, "unit": "%"}
@@ -179,7 +180,7 @@ def _asked(arguments: argparse.Namespace, partition: Partition) -> Rolling:
         bounds,
         Limits(arguments.most / 100, arguments.per_hour),
         arguments.false_alarms,
-        [*_doers(arguments, kinds, partition)],
+        [*_doers(arguments, kinds, scheduler)],
         hold_s,
         arguments.nice,
     )
@@ -194,20 +195,16 @@ def _kinds(listed: str) -> Iterator[str]:
 
 
 def _doers(
-    arguments: argparse.Namespace, kinds: Sequence[str], partition: Partition
+    arguments: argparse.Namespace, kinds: Sequence[str], scheduler: Scheduler
 ) -> Iterator[Doer]:
-    scheduler = scheduler_of(partition.scheduler)
     for kind in kinds:
         target = getattr(arguments, kind, "")
         if kind in (actions.ISSUE, actions.WEBHOOK, actions.MAIL) and not target:
             raise BadRequest(actions.NO_TARGET(kind=kind, option=f"--{kind}"))
-        if kind in (actions.ISSUE, actions.WEBHOOK) and not target.startswith(("http:", "https:")):
-            raise BadRequest(BAD_URL(url=target))
+        if kind in (actions.ISSUE, actions.WEBHOOK):
+            require_http(target)
         if kind != actions.HOLD:
             yield actions.doer_of(kind, target, scheduler)
-
-
-BAD_URL = Words("roll.bad-url", "{url} is no http or https URL", remedy="begin it with https://")
 
 
 def _print_status(book: Book) -> int:

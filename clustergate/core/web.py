@@ -1,18 +1,35 @@
-"""Sending something to a server once, and knowing whether it has it."""
+"""Sending something to a server once, and knowing whether it has it; GitLab with its token."""
 
 from __future__ import annotations
 
 import http.client
+import json
+import os
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
+
+from clustergate.core.model import BadRequest, ClustergateError
+from clustergate.core.reasons import Words
 
 GITLAB_TOKEN = "CLUSTERGATE_GITLAB_TOKEN"
 """The variable with a token of the scope api, for issues and comments."""
 _WAITS_S, _READS_S = 20.0, 60.0
 _MOST_BYTES = 16 << 20
+
+
+WEB_BAD_URL = Words(
+    "web.bad-url", "{url} is no http or https URL", remedy="begin it with http:// or https://"
+)
+WEB_NO_TOKEN = Words(
+    "web.no-token",
+    "{url} is sent no token",
+    cause="the variable {variable} is empty, or the address is not https",
+    remedy="set it to a project access token with the scope api",
+)
 
 
 class NotTaken(Exception):
@@ -58,3 +75,27 @@ def send(
         never = isinstance(error, urllib.error.URLError) and not isinstance(reason, TimeoutError)
         why = str(reason) or type(reason).__name__
         raise (NotTaken if never else Unsure)(why) from None
+
+
+def require_http(url: str) -> None:
+    """Raise :class:`BadRequest` for what is no address of a server."""
+    if not url.startswith(("http://", "https://")):
+        raise BadRequest(WEB_BAD_URL(url=url))
+
+
+def ask_gitlab(method: str, url: str, content: Mapping[str, Any] | None = None) -> Any:
+    """Send GitLab a request of its API with the token of :data:`GITLAB_TOKEN`; return its JSON.
+
+    Raises :class:`ClustergateError`, and sends nothing, without a token or where it would go
+    unencrypted to another machine; else as :func:`send`, and :class:`Unsure` for what is no JSON.
+    """
+    token, where = os.environ.get(GITLAB_TOKEN, ""), urlsplit(url)
+    if not token or (where.scheme != "https" and where.hostname != "127.0.0.1"):
+        raise ClustergateError(WEB_NO_TOKEN(url=url, variable=GITLAB_TOKEN))
+    headers = {"PRIVATE-TOKEN": token, "Content-Type": "application/json"}
+    body = None if content is None else json.dumps(content).encode()
+    said = send(url, body, headers, method)
+    try:
+        return json.loads(said)
+    except ValueError:
+        raise Unsure("its answer is not that of GitLab") from None

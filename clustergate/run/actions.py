@@ -20,7 +20,7 @@ from typing import Any
 
 from clustergate.core.model import BadRequest, ClustergateError, Say
 from clustergate.core.reasons import Words
-from clustergate.core.web import GITLAB_TOKEN, NotTaken, Unsure, send
+from clustergate.core.web import NotTaken, Unsure, ask_gitlab, send
 from clustergate.machine.processes import capture
 from clustergate.sites.schedulers import Scheduler
 from clustergate.studies.roll.state import Accusation, Action, Book, State
@@ -245,20 +245,9 @@ def issue(url: str) -> Doer:
     """Return how an issue is made in GitLab, ``url`` being that of the project in its API."""
     issues = f"{url.rstrip('/')}/issues"
 
-    def asked(method: str, at: str, content: Mapping[str, Any] | None = None) -> Any:
-        headers = {
-            "PRIVATE-TOKEN": os.environ.get(GITLAB_TOKEN, ""),
-            "Content-Type": "application/json",
-        }
-        body = None if content is None else json.dumps(content).encode()
-        try:
-            return json.loads(send(at, body, headers, method))
-        except ValueError:
-            raise Unsure("its answer is not that of GitLab") from None
-
     def issue_with(key: str) -> Mapping[str, Any] | None:
         query = urllib.parse.urlencode({"search": key, "in": "title", "state": "all"})
-        listed = asked("GET", f"{issues}?{query}")
+        listed = ask_gitlab("GET", f"{issues}?{query}")
         if not isinstance(listed, list):
             raise Unsure("its answer is not that of GitLab")
         # A search may find more than what was asked for.
@@ -270,7 +259,7 @@ def issue(url: str) -> Doer:
 
     def do(one: Accusation, key: str) -> str:
         content = {"title": f"{one.node}: {one.short} [{key}]", "description": text_of(one, key)}
-        made = asked("POST", issues, content)
+        made = ask_gitlab("POST", issues, content)
         if not isinstance(made, dict) or "iid" not in made:
             raise Unsure("its answer names no issue")
         return str(made.get("web_url", made["iid"]))
@@ -280,8 +269,8 @@ def issue(url: str) -> Doer:
         if known is None:
             return "there is no such issue"
         words = {"body": f"{one.name} was undone: {one.node} is no longer accused."}
-        asked("POST", f"{issues}/{known['iid']}/notes", words)
-        asked("PUT", f"{issues}/{known['iid']}", {"state_event": "close"})
+        ask_gitlab("POST", f"{issues}/{known['iid']}/notes", words)
+        ask_gitlab("PUT", f"{issues}/{known['iid']}", {"state_event": "close"})
         return f"closed {known.get('web_url')}"
 
     return Doer(ISSUE, url, lambda one: f"POST {issues} ({one.node})", do, undone, find)
