@@ -49,8 +49,7 @@ def kinds_of(states: Mapping[str, Fingerprint]) -> list[Kind]:
     """Return the kinds of nodes that there are, the largest first."""
     alike: dict[tuple[Value, ...], list[str]] = defaultdict(list)
     for node, state in states.items():
-        hardware = state.get("hardware", {})
-        alike[tuple(map(hardware.get, _OF_A_KIND))].append(node)
+        alike[product_of(state)].append(node)
     kinds = [
         _kind(nodes, {node: states[node] for node in nodes})
         for group in alike.values()
@@ -72,7 +71,7 @@ def deviations(
         own = {node: states[node] for node in kind.nodes}
         for change, nodes in changes_of_nodes(dict.fromkeys(own, kind.usual), own):
             odd.append(Deviation(kind, change, tuple(nodes), _share(kind, change.name)))
-        if golden is not None and _product(golden) == _product(kind.usual):
+        if golden is not None and product_of(golden) == product_of(kind.usual):
             known = {repr(one.change) for one in odd if one.kind is kind}
             for change, nodes in changes_of_nodes(dict.fromkeys(own, golden), own):
                 if repr(change) not in known:
@@ -99,8 +98,9 @@ def _share(kind: Kind, name: str) -> float:
     return min(shares, default=1.0)
 
 
-def _product(state: Fingerprint) -> list[Value]:
-    return [state.get("hardware", {}).get(name) for name in _OF_A_KIND]
+def product_of(state: Fingerprint) -> tuple[Value, ...]:
+    """Return what nodes of one product share: architecture, processor and the system's name."""
+    return tuple(map(state.get("hardware", {}).get, _OF_A_KIND))
 
 
 def _by_size(nodes: Sequence[str], states: Mapping[str, Fingerprint]) -> Iterator[list[str]]:

@@ -30,6 +30,7 @@ from clustergate.judge.history.node_states import (
 )
 from clustergate.machine.changes import describe_one
 from clustergate.machine.fingerprint import Fingerprint, parse_state, read_node_state
+from clustergate.machine.fleet import product_of
 from clustergate.machine.kernels.peaks import parse_peaks
 from clustergate.machine.load import disturbing_cores
 from clustergate.machine.other_processes import OtherLoad, jobs_beside, people_in, sample_other_load
@@ -172,13 +173,8 @@ _FEWEST = 3
 
 def _of_its_kind(own: Fingerprint, states: Mapping[str, Fingerprint]) -> dict[str, Fingerprint]:
     """Return the states of nodes with the processor and product of one; its memory may differ."""
-    names = ("architecture", "processor", "system_product")
-    mine = [own.get("hardware", {}).get(name) for name in names]
-    return {
-        node: state
-        for node, state in states.items()
-        if [state.get("hardware", {}).get(name) for name in names] == mine
-    }
+    mine = product_of(own)
+    return {node: state for node, state in states.items() if product_of(state) == mine}
 
 
 # --- the kernels ----------------------------------------------------------------------------------

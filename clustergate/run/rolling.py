@@ -19,7 +19,7 @@ from pathlib import Path
 
 from clustergate.core import store
 from clustergate.core.files.shared import refresh_listing
-from clustergate.core.model import ClustergateError, Say
+from clustergate.core.model import A_DAY_S, ClustergateError, Say
 from clustergate.core.notation import counted
 from clustergate.core.reasons import Words
 from clustergate.core.texts import duration
@@ -28,6 +28,7 @@ from clustergate.launch.dialects import srun_environment
 from clustergate.launch.hostfiles import fold
 from clustergate.launch.plan import NODES, PLAN
 from clustergate.machine.fingerprint import Fingerprint
+from clustergate.machine.fleet import product_of
 from clustergate.run import actions
 from clustergate.run.actions import HOLD, INTENT, UNDONE, Doer, Limits
 from clustergate.sites.configs import preparation
@@ -52,7 +53,6 @@ JOB_S = 300.0
 _TAKEN_S = 120.0
 # A submitted job may not be listed at once.
 _UNSEEN_S = 120.0
-_HELD_S = 86_400.0
 NICE = 10_000
 
 NO_PINNED_JOBS = Words(
@@ -238,7 +238,7 @@ class Roller:
         limits, now = self._asked.limits, self._now()
         if actions.why_not(self.state, job.key, node, HOLD, self._size, limits, now):
             return
-        lines = self._scheduler.hold_lines(name, node, queued.number, _HELD_S)
+        lines = self._scheduler.hold_lines(name, node, queued.number, A_DAY_S)
 
         own = job.key, HOLD, self._scheduler.name, node
         actions.note(self._book, *own, INTENT, now)
@@ -349,9 +349,7 @@ def plan_writer(manifest: Manifest, stack: Stack, partition: Partition, pmi: str
 
 
 def _hardware(state: Fingerprint) -> str:
-    hardware = state.get("hardware", {})
-    own = ("architecture", "processor", "system_product")
-    return " ".join(str(hardware.get(name) or "") for name in own).strip()
+    return " ".join(str(value or "") for value in product_of(state)).strip()
 
 
 def _is_virtual(state: Fingerprint) -> bool:

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from clustergate.stats.sequential import DAY_S
 from clustergate.studies.roll.state import APART_S, PAIR, State
-
-_DAY_S = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,8 @@ class Bounds:
 
     share: float = 0.05
     jobs: int = 4
-    every_s: float = _DAY_S
-    overdue_s: float = 3 * _DAY_S
+    every_s: float = DAY_S
+    overdue_s: float = 3 * DAY_S
     apart_s: float = APART_S
 
     def nodes(self, of: int) -> int:

@@ -15,7 +15,7 @@ from clustergate.sites.schedulers.slurm.commands import NO_ANSWER, answer_of_slu
 # What is planned for a job that cannot begin yet has none, and short jobs begin there.
 _IDLE = frozenset({"idle", "planned"})
 _BUSY = frozenset({"allocated", "mixed", "completing"})
-_DRAINED = ("drain", "drng", "drained", "draining")
+_DRAINED = ("drain", "drng")
 
 
 def submit(job: PinnedJob, access: Sequence[str], words: Iterable[str]) -> str:
