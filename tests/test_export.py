@@ -13,7 +13,7 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,12 @@ from clustergate.core.paths import checkout
 from clustergate.core.reasons import in_words
 from clustergate.judge.history import listing
 from clustergate.launch.disturbance import NODE_SHARED
-from clustergate.report import export
+from clustergate.report import export, node_states
 from clustergate.report.verdicts import as_json
+from clustergate.studies.roll.ledger import Ledger, roll_folder
+from clustergate.studies.roll.state import State
+from clustergate.studies.screen.findings import analyse
+from clustergate.studies.screen.measures import Result
 from tests.builders import case, figure, run
 from tests.conftest import PATIENCE_S, serving
 
@@ -110,14 +114,69 @@ def test_a_label_may_hold_quotes_and_ends_of_lines():
 
 def test_a_document_that_is_sent_twice_is_there_once():
     rows = export.rows_of(answer())
-    once, again = list(export.bulk(rows, "c")), list(export.bulk(rows, "c"))
+    keys = ("run", "partition", "stack", "check", "layout", "figure")
+    once, again = (list(export.bulk(rows, "c", keys, "started")) for _ in range(2))
     assert once == again
     ids = [json.loads(line)["index"]["_id"] for line in once[::2]]
     assert len(set(ids)) == len(rows)
 
 
+def looked(node: str, *slow: str, counts: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a look at a node alone, as a ledger has it."""
+    of_look = {"event": "look", "at": 1000.0, "job": "j1", "kind": "alone", "nodes": [node]}
+    more = {"values": {}, "slow": [*slow], "short": "mem -21%", "usual": 0.02}
+    return {**of_look, **more, "counts": [*counts]}
+
+
+LEDGER = (
+    {"event": "begun", "at": 1000.0, "ledger": "abc"},
+    *(looked("n1"), looked("n2", "mem", counts=["n2"]), looked("n3", "mem", counts=["n3"])),
+    {
+        **{"event": "accused", "at": 1001.0, "name": "a1", "node": "n3", "kind": "alone"},
+        **{"log_evidence": 12.0, "log_bound": 11.0, "short": "mem -21%", "why": "memory -21%"},
+    },
+    {
+        **{"event": "acted", "at": 1002.0, "of": "a1", "kind": "drain", "target": "Slurm"},
+        **{"node": "n3", "outcome": "done", "said": ""},
+    },
+)
+
+
+def states() -> list[node_states.NodeState]:
+    """Return what a ledger says of a good node, a suspect, an accused one, and one never seen."""
+    state = State()
+    for event in LEDGER:
+        state.apply(event)
+    state.of("n4")
+    return node_states.rolled("alpha", state)
+
+
+def test_only_a_node_that_is_decided_is_good_or_bad():
+    found = samples_in(export.openmetrics(node_states.gauges_of_nodes(states())))
+    node = 'system="alpha",source="roll",node="{}"'
+    ok = {labels: v for (name, labels), v in found.items() if name == "clustergate_node_ok"}
+    assert ok == {node.format("n1"): 1.0, node.format("n3"): 0.0}
+    looked_at = [v for (name, _), v in found.items() if name.startswith("clustergate_node_looked")]
+    assert looked_at == [1000.0] * 3
+    counts = {k: v for (name, k), v in found.items() if name == "clustergate_nodes"}
+    assert [*counts.values()] == [1.0] * 4
+    (action,) = [labels for name, labels in found if name == "clustergate_node_action"]
+    assert action == f'{node.format("n3")},accusation="a1",action="drain",outcome="done"'
+
+
+def test_a_screening_in_doubt_calls_no_node_good():
+    results = [Result((f"n{n}",), "peaks", 0, {"triad_gb_s": 100.0}) for n in range(6)]
+    names = tuple(f"n{n}" for n in range(7))
+    screening = analyse(names, results)
+    for decided, known in ((True, "good"), (False, "unknown")):
+        of_nodes = node_states.screened("alpha", screening, 5.0, decided=decided)
+        # The last one was not measured.
+        assert [one.state for one in of_nodes] == [known] * 6 + ["unknown"]
+        assert bool(of_nodes[0].good_at) is decided
+
+
 def test_every_point_of_opentelemetry_has_its_time_in_nanoseconds():
-    said = export.otlp(answer(), "0.1")
+    said = export.otlp(export.gauges_of(answer()), export.began_s(answer()), RUN, "0.1")
     (resource,) = said["resourceMetrics"]
     (scope,) = resource["scopeMetrics"]
     points = [p for m in scope["metrics"] for p in m["gauge"]["dataPoints"]]
@@ -152,9 +211,30 @@ def test_a_table_has_the_rows_of_all_runs_named(stored, capsys):
     assert list(stored.glob(".runs.parquet*")) == []
 
 
+def test_nodes_are_exported_from_ledgers_and_screenings(stored, capsys):
+    assert "no nodes in" in printed(capsys, "--nodes", status=1)
+    Ledger(roll_folder("alpha")).append(*LEDGER)
+    rows = list(csv.DictReader(io.StringIO(printed(capsys, "--nodes", "--format", "csv"))))
+    assert [(row["node"], row["state"]) for row in rows] == [
+        *(("n1", "good"), ("n2", "suspect"), ("n3", "bad"))
+    ]
+    assert rows[2]["looked_at"] == "1970-01-01T00:16:40+00:00"
+    assert (rows[2]["accusation"], rows[2]["actions"]) == ("a1", "drain done")
+    assert printed(capsys, "--nodes") == printed(capsys, "--nodes", "alpha")
+    documents = printed(capsys, "--nodes", "--format", "bulk").splitlines()
+    assert json.loads(documents[1])["@timestamp"] == rows[0]["looked_at"]
+    assert "no run with a screening" in printed(capsys, "--nodes", RUN, status=1)
+    # What a full disk cut off is told.
+    with Ledger(roll_folder("alpha")).path.open("a") as file:
+        file.write('{"event": "look", "a')
+    assert cli.main(["export", "--nodes"]) == 0
+    assert "was cut off" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--nodes", "--format", "markdown"), "markdown is of runs, and has no nodes"),
         ((RUN, "last"), "openmetrics is of one run, and 2 were named"),
         (("--push", "ftp://x"), "ftp://x is no http or https URL"),
         (("--format", "parquet", "--push", "http://x"), "Parquet cannot be pushed"),
@@ -356,17 +436,22 @@ def figures_in(text: str) -> list[float]:
 def test_promtool_finds_nothing_wrong_with_the_names(stored, capsys):
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed: apt-get install prometheus")
-    text = printed(capsys)
-    checked = subprocess.run(
-        ["promtool", "check", "metrics"], input=text, text=True, capture_output=True, check=False
-    )
-    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+    Ledger(roll_folder("alpha")).append(*LEDGER)
+    for text in (printed(capsys), printed(capsys, "--nodes")):
+        checked = subprocess.run(
+            ["promtool", "check", "metrics"], input=text, text=True, capture_output=True
+        )
+        assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
 def test_node_exporter_reads_the_textfile(stored, capsys):
     folder = stored / "textfiles"
     folder.mkdir()
     printed(capsys, "--output", str(folder / "clustergate.prom"))
+    # Beside what a node says of itself, and what is known of all.
+    Ledger(roll_folder("alpha")).append(*LEDGER)
+    printed(capsys, "--nodes", "--output", str(folder / "nodes.prom"))
+    assert cli.main(["node", "--state", "--hook", "--textfile", str(folder / "node.prom")]) == 0
     port = free_port()
     words = ["--collector.disable-defaults", "--collector.textfile"]
     words += [f"--collector.textfile.directory={folder}", f"--web.listen-address=127.0.0.1:{port}"]
@@ -374,6 +459,7 @@ def test_node_exporter_reads_the_textfile(stored, capsys):
     with running("prometheus-node-exporter", *words, at=at):
         text = fetched(at)
     assert "node_textfile_scrape_error 0" in text
+    assert text.count("clustergate_schema_version") == 5
     ours = "\n".join(line for line in text.splitlines() if line.startswith("clustergate_"))
     assert sorted(figures_in(ours)) == [1.25, 2.5, 90.5]
 
@@ -484,8 +570,9 @@ def queries_in(written: Mapping[str, Any]) -> Iterator[str]:
 def test_prometheus_has_an_answer_to_each_query_of_the_dashboard(tmp_path):
     said = answer() | {"gate": {"code": "stay-closed"}}
     queries = list(queries_in(json.loads(DASHBOARD.read_text())))
-    assert len(queries) == 10
-    with scraped(tmp_path, export.openmetrics(export.gauges_of(said))) as base:
+    assert len(queries) == 13
+    of_nodes = node_states.gauges_of_nodes(states())[1:]
+    with scraped(tmp_path, export.openmetrics([*export.gauges_of(said), *of_nodes])) as base:
         assert values_of(base)
         for query in [re.sub(r"\$\w+", ".*", query) for query in queries]:
             asked = urllib.parse.urlencode({"query": query})

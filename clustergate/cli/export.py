@@ -6,7 +6,8 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,18 @@ from clustergate.core.files.whole import write_whole
 from clustergate.core.model import BadRequest, ClustergateError
 from clustergate.core.notation import counted
 from clustergate.core.reasons import Words
-from clustergate.judge.history.listing import SUMMARY
+from clustergate.judge.history.listing import SUMMARY, stored_run
 from clustergate.judge.history.stored_runs import refuse_trial
-from clustergate.report import export
+from clustergate.report import export, node_states
+from clustergate.report.node_states import NodeState
+from clustergate.studies.roll.ledger import LEDGER, Ledger, roll_folder
+from clustergate.studies.roll.state import Book
+from clustergate.studies.screen.plan import is_screening
 
 DESCRIPTION = (
-    "Print the figures, verdicts and expectations of stored runs as Prometheus, OpenTelemetry, "
-    "OpenSearch, a merge request or a table reads them. docs/exporting.md lists their names."
+    "Print the figures, verdicts and expectations of stored runs, or the states of nodes, as "
+    "Prometheus, OpenTelemetry, OpenSearch, a merge request or a table reads them. "
+    "docs/exporting.md lists their names."
 )
 _MOST_PAGES = 100
 _COLUMNS: Columns = {
@@ -39,11 +45,40 @@ _COLUMNS: Columns = {
     "undisturbed": bool,
     "reason": str,
 }
+_NODE_COLUMNS: Columns = {
+    **dict.fromkeys(("system", "source", "node", "state", "looked_at", "last_good"), str),
+    "log_evidence": float,
+    **dict.fromkeys(("accusation", "actions", "reason"), str),
+}
 Answer = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What is exported: ``rows`` of ``columns``, which ``keys`` tell apart, and ``gauges``.
+
+    ``time`` is the column of a row's time, ``at_s`` when the gauges hold, ``answers`` are those of
+    runs; ``counted`` names the rows.
+    """
+
+    rows: Sequence[export.Row]
+    columns: Columns
+    keys: Sequence[str]
+    time: str
+    gauges: Sequence[export.Gauge]
+    at_s: float
+    counted: str
+    answers: Sequence[Answer] = ()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "names RUN", 'ids or numbers (r8), "last" or "previous"', nargs="*")
+    option(
+        parser,
+        "--nodes",
+        "the states of nodes instead: by the screenings of these runs, or as `clustergate roll` "
+        "knows those of these systems (default: all)",
+    )
     kinds = f"{', '.join([*_FORMS][:-1])} or {[*_FORMS][-1]}; default: openmetrics"
     option(parser, "--format FORMAT", kinds, choices=[*_FORMS], default="openmetrics")
     option(parser, "--output FILE", "write it there, whole or not at all, as textfiles need it")
@@ -61,10 +96,23 @@ EXPORT_NO_FIGURES = Words(
     "{run} has no figures of a check or a gate",
     remedy="`clustergate show {run} --json` prints what it has",
 )
+EXPORT_NO_NODES = Words(
+    "export.no-nodes",
+    "{run} is no system that is rolled and no run with a screening that ended",
+    remedy="`clustergate list runs` lists the runs; `clustergate roll` screens nodes",
+)
+EXPORT_NOTHING_ROLLED = Words(
+    "export.nothing-rolled",
+    "`clustergate roll` has looked at no nodes in {folder}",
+    remedy="name a run with a screening: `clustergate export --nodes RUN`",
+)
 EXPORT_SEVERAL = Words(
     "export.several",
     "{format} is of one run, and {count} were named",
     remedy="name one run, or take jsonl, csv, parquet or bulk",
+)
+EXPORT_OF_RUNS = Words(
+    "export.of-runs", "{format} is of runs, and has no nodes", remedy="leave --nodes out"
 )
 EXPORT_REFUSED = Words(
     "export.refused",
@@ -77,10 +125,31 @@ EXPORT_BINARY = Words("export.binary", "Parquet cannot be pushed", remedy="take 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print or send what the runs have; raises :class:`ClustergateError` where nobody took it."""
-    named = arguments.names or ["last"]
     url = arguments.push
     if url:
         web.require_http(url)
+    if arguments.format == "parquet" and url:
+        raise BadRequest(EXPORT_BINARY())
+    if arguments.nodes and arguments.format == "markdown":
+        raise BadRequest(EXPORT_OF_RUNS(format=arguments.format))
+    said = (_of_nodes if arguments.nodes else _of_runs)(arguments)
+    blocks = _FORMS[arguments.format](said, arguments.index)
+    if not (url or arguments.output):
+        print_blocks(blocks, sys.stdout.buffer.write)
+        return 0
+    content = b"".join(blocks)
+    if arguments.output:
+        write_whole(Path(arguments.output), content)
+    if url and arguments.format == "markdown":
+        print(_comment(content.decode(), said.answers[0], url), file=sys.stderr)
+    elif url:
+        _send(content, url, _TYPES.get(arguments.format, "application/json"))
+        print(f"{url} took {counted(len(said.rows), said.counted)}", file=sys.stderr)
+    return 0
+
+
+def _of_runs(arguments: argparse.Namespace) -> Exported:
+    named = arguments.names or ["last"]
     if arguments.format in _OF_ONE and len(named) > 1:
         raise BadRequest(EXPORT_SEVERAL(format=arguments.format, count=len(named)))
     answers = []
@@ -90,60 +159,97 @@ def run(arguments: argparse.Namespace) -> int:
         answers.append(answer := answer_of(folder))
         if "started" not in answer:
             raise BadRequest(EXPORT_NO_FIGURES(run=folder.name))
-    if arguments.format == "parquet" and url:
-        raise BadRequest(EXPORT_BINARY())
-    blocks = _FORMS[arguments.format](answers, arguments.index)
-    if not (url or arguments.output):
-        print_blocks(blocks, sys.stdout.buffer.write)
-        return 0
-    content = b"".join(blocks)
-    if arguments.output:
-        write_whole(Path(arguments.output), content)
-    if url and arguments.format == "markdown":
-        print(_comment(content.decode(), answers[0], url), file=sys.stderr)
-    elif url:
-        _send(content, url, _TYPES.get(arguments.format, "application/json"))
-        count = counted(sum(1 for _ in _rows(answers)), "figure")
-        print(f"{url} took {count}", file=sys.stderr)
-    return 0
+    return Exported(
+        [row for answer in answers for row in export.rows_of(answer)],
+        _COLUMNS,
+        ("run", "partition", "stack", "check", "layout", "figure"),
+        "started",
+        export.gauges_of(answers[0]),
+        export.began_s(answers[0]),
+        "figure",
+        answers,
+    )
 
 
-def _openmetrics(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
-    yield export.openmetrics(export.gauges_of(answers[0])).encode()
+def _of_nodes(arguments: argparse.Namespace) -> Exported:
+    rolls = roll_folder("")
+    systems = sorted(path.parent.name for path in rolls.glob(f"*/{LEDGER}"))
+    named = arguments.names or systems
+    if not named:
+        raise BadRequest(EXPORT_NOTHING_ROLLED(folder=rolls))
+    states = []
+    for name in named:
+        states += _rolled(name) if name in systems else _screened(name)
+    return Exported(
+        node_states.rows_of_nodes(states),
+        _NODE_COLUMNS,
+        ("system", "source", "node", "looked_at"),
+        "looked_at",
+        node_states.gauges_of_nodes(states),
+        max((one.looked_at for one in states), default=0.0),
+        "node",
+    )
 
 
-def _otlp(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
-    yield f"{json.dumps(export.otlp(answers[0], version()))}\n".encode()
+def _rolled(system: str) -> list[NodeState]:
+    book = Book(Ledger(roll_folder(system)))
+    if book.ledger.torn:
+        print(book.ledger.torn, file=sys.stderr)
+    return node_states.rolled(system, book.state)
 
 
-def _jsonl(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
-    return (f"{json.dumps(row)}\n".encode() for row in _rows(answers))
+def _screened(name: str) -> list[NodeState]:
+    # NumPy takes longer to import than all that most exports need.
+    from clustergate.studies.screen import wording
+    from clustergate.studies.screen.folder import FOLDER, read_screening
+
+    folder = named_folder(name)
+    refuse_trial(folder)
+    if not is_screening(folder / FOLDER):
+        raise BadRequest(EXPORT_NO_NODES(run=name))
+    _, log, screening = read_screening(folder / FOLDER)
+    if not log.ended:
+        raise BadRequest(EXPORT_NO_NODES(run=name))
+    good = wording.calls_good(log, screening)
+    stored = stored_run(folder)
+    return node_states.screened(stored.system, screening, stored.started.timestamp(), decided=good)
 
 
-def _csv(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
-    return as_csv(_cells(answers), _COLUMNS)
+def _openmetrics(said: Exported, _: str) -> Iterator[bytes]:
+    yield export.openmetrics(said.gauges).encode()
 
 
-def _parquet(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
-    return as_parquet(_cells(answers), _COLUMNS)
+def _otlp(said: Exported, _: str) -> Iterator[bytes]:
+    run = str(said.answers[0].get("run", "")) if said.answers else ""
+    yield f"{json.dumps(export.otlp(said.gauges, said.at_s, run, version()))}\n".encode()
 
 
-def _bulk(answers: Sequence[Answer], index: str) -> Iterator[bytes]:
-    return (f"{line}\n".encode() for line in export.bulk(_rows(answers), index))
+def _jsonl(said: Exported, _: str) -> Iterator[bytes]:
+    return (f"{json.dumps(row)}\n".encode() for row in said.rows)
 
 
-def _markdown(answers: Sequence[Answer], _: str) -> Iterator[bytes]:
-    path = store.run_folder(answers[0]["run"]) / SUMMARY
+def _csv(said: Exported, _: str) -> Iterator[bytes]:
+    return as_csv(_cells(said), said.columns)
+
+
+def _parquet(said: Exported, _: str) -> Iterator[bytes]:
+    return as_parquet(_cells(said), said.columns)
+
+
+def _bulk(said: Exported, index: str) -> Iterator[bytes]:
+    lines = export.bulk(said.rows, index, said.keys, said.time)
+    return (f"{line}\n".encode() for line in lines)
+
+
+def _markdown(said: Exported, _: str) -> Iterator[bytes]:
+    (answer,) = said.answers
+    path = store.run_folder(answer["run"]) / SUMMARY
     screen = path.read_text(encoding="utf-8") if path.is_file() else ""
-    yield export.comment(answers[0], screen).encode()
+    yield export.comment(answer, screen).encode()
 
 
-def _rows(answers: Iterable[Answer]) -> Iterator[export.Row]:
-    return (row for answer in answers for row in export.rows_of(answer))
-
-
-def _cells(answers: Iterable[Answer]) -> Iterator[list[Any]]:
-    return ([row[name] for name in _COLUMNS] for row in _rows(answers))
+def _cells(said: Exported) -> Iterator[list[Any]]:
+    return ([row[name] for name in said.columns] for row in said.rows)
 
 
 def _send(content: bytes, url: str, kind: str) -> None:
@@ -214,7 +320,7 @@ def _refused_of(said: bytes) -> str:
 
 
 _OF_ONE = ("openmetrics", "otlp", "markdown")
-_FORMS: Mapping[str, Callable[[Sequence[Answer], str], Iterator[bytes]]] = {
+_FORMS: Mapping[str, Callable[[Exported, str], Iterator[bytes]]] = {
     "openmetrics": _openmetrics,
     "otlp": _otlp,
     "jsonl": _jsonl,

@@ -65,11 +65,16 @@ def rows_of(answer: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
+def began_s(answer: Mapping[str, Any]) -> float:
+    """Return when a run began, in seconds since 1970; raises ValueError for a time that is none."""
+    return datetime.datetime.fromisoformat(answer["started"]).timestamp()
+
+
 def gauges_of(answer: Mapping[str, Any]) -> list[Gauge]:
     """Return what a run says in numbers; raises ValueError for a time that is none."""
     rows = rows_of(answer)
     of_run = {key: str(answer.get(key, "")) for key in ("system", "mode")}
-    started_s = datetime.datetime.fromisoformat(answer["started"]).timestamp()
+    started_s = began_s(answer)
     verdicts = Counter(row["verdict"] for row in rows)
     states = Counter(str(case.get("state")) for case in answer.get("cases", ()))
     judged = [row for row in rows if row["verdict"] in {*_GOOD, *_WRONG}]
@@ -155,10 +160,12 @@ def openmetrics(gauges: Iterable[Gauge]) -> str:
     return "\n".join([*lines, "# EOF", ""])
 
 
-def otlp(answer: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """Return an ``ExportMetricsServiceRequest`` of OpenTelemetry in its JSON form, one resource."""
-    began = datetime.datetime.fromisoformat(answer["started"]).timestamp()
-    at = str(int(began) * _NS_PER_S)
+def otlp(gauges: Iterable[Gauge], at_s: float, run: str, version: str) -> dict[str, Any]:
+    """Return an ``ExportMetricsServiceRequest`` of OpenTelemetry in its JSON form, one resource.
+
+    ``at_s`` is since when its values hold, in seconds since 1970; ``run`` names its resource.
+    """
+    at = str(int(at_s) * _NS_PER_S)
     metrics = [
         {
             "name": one.name,
@@ -170,10 +177,10 @@ def otlp(answer: Mapping[str, Any], version: str) -> dict[str, Any]:
                 ]
             },
         }
-        for one in gauges_of(answer)
+        for one in gauges
         if one.values
     ]
-    resource = {"service.name": "clustergate", "clustergate.run": str(answer.get("run", ""))}
+    resource = {"service.name": "clustergate", "clustergate.run": run}
     scope = {"name": "clustergate", "version": version}
     return {
         "resourceMetrics": [
@@ -189,13 +196,15 @@ def _attributes(labels: Mapping[str, str]) -> list[dict[str, Any]]:
     return [{"key": key, "value": {"stringValue": value}} for key, value in labels.items()]
 
 
-def bulk(rows: Iterable[Row], index: str) -> Iterator[str]:
-    """Yield the lines of OpenSearch's bulk form: what is sent twice is there once, by its id."""
+def bulk(rows: Iterable[Row], index: str, keys: Sequence[str], at: str) -> Iterator[str]:
+    """Yield the lines of OpenSearch's bulk form: what is sent twice is there once, by its id.
+
+    That is made of the columns ``keys``; the column ``at`` has the time, or nothing.
+    """
     for row in rows:
-        named = [str(row[k]) for k in ("run", "partition", "stack", "check", "layout", "figure")]
-        its = hashlib.sha256("\0".join(named).encode()).hexdigest()[:32]
+        its = hashlib.sha256("\0".join(str(row[k]) for k in keys).encode()).hexdigest()[:32]
         yield json.dumps({"index": {"_index": index, "_id": its}})
-        yield json.dumps({"@timestamp": row["started"], **row})
+        yield json.dumps(({"@timestamp": row[at]} if row[at] else {}) | {**row})
 
 
 def changes_in(answer: Mapping[str, Any]) -> list[Row]:

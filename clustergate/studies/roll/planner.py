@@ -48,7 +48,8 @@ def next_jobs(
     taken = {node for job in state.jobs.values() for node in job.nodes}
     room = bounds.nodes(len(usable)) - len(taken)
     jobs = bounds.jobs - len(state.jobs)
-    free = [node for node in usable if node in {*idle} and node not in taken]
+    idle = {*idle}
+    free = [node for node in usable if node in idle and node not in taken]
     due = _by_urgency(state, [n for n in free if is_due(state, n, bounds, now)])
     planned: list[NextJob] = []
     while due and room > 0 and jobs > 0:
@@ -59,7 +60,7 @@ def next_jobs(
         due = [one for one in due if one not in members]
         free = [one for one in free if one not in members]
         room, jobs = room - len(members), jobs - 1
-    busy = [node for node in usable if node not in {*idle} and node not in taken]
+    busy = [node for node in usable if node not in idle and node not in taken]
     late = [node for node in busy if _late_s(state, node, bounds, now) >= bounds.overdue_s]
     # Half of all jobs: else those that wait would keep idle nodes from being screened.
     waiting = sum(job.waits for job in state.jobs.values())

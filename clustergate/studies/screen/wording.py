@@ -31,8 +31,13 @@ def exit_status(log: Log, screening: Screening) -> int:
     if screening.findings or screening.astray:
         return 1
     unmeasured = any(located.unmeasured for located in screening.located.values())
+    return 2 if unmeasured or not calls_good(log, screening) else 0
+
+
+def calls_good(log: Log, screening: Screening) -> bool:
+    """Tell whether those that are measured and not to blame are good: nothing is in doubt."""
     few = len(screening.names) < FEWEST and not screening.quick
-    return 2 if few or screening.doubts or unmeasured or not log.ended else 0
+    return not (few or screening.doubts or screening.astray) and log.ended
 
 
 def summarise_folder(where: Path) -> str:
