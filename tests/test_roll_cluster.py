@@ -102,7 +102,10 @@ def test_a_held_node_takes_the_screening_first(rolled: Rolled) -> None:
         # Each is overdue at once, and busy; the second job of a user waits on each.
         hold = ["--every", "1s", "--act", "hold", "--hold-after", "1s", "--per-hour", "9"]
         rolled.until(
-            lambda: any(one["outcome"] == "undone" for one in rolled.events("acted")),
+            lambda: any(
+                (one["kind"], one["outcome"]) == ("hold", "undone")
+                for one in rolled.events("acted")
+            ),
             *(*hold, "--most", "100"),
         )
     finally:
