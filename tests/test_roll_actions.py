@@ -21,6 +21,7 @@ from clustergate.run import actions
 from clustergate.run.actions import DONE, INTENT, REFUSED, UNDONE, UNSURE, Doer, Limits
 from clustergate.run.rolling import Roller, Rolling
 from clustergate.sites.description import Partition
+from clustergate.sites.schedulers import scheduler_of
 from clustergate.sites.schedulers.scheduler import NodeState, PinnedJob, QueuedJob, Scheduler
 from clustergate.sites.schedulers.slurm import jobs as slurm_jobs
 from clustergate.sites.schedulers.slurm.commands import NO_ANSWER
@@ -153,6 +154,28 @@ def test_a_slow_node_is_accused_by_jobs_hours_apart(site: Site) -> None:
     assert any("n03 is accused (a1): memory bandwidth -50%" in said for said in site.said)
     assert "a1: --act drain would run `false n03 'roll a1 mem -50%'`" in site.said
     assert not roller.state.actions
+
+
+def test_a_job_has_the_account_of_its_user_and_nothing_else_of_the_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sbatch = tmp_path / "sbatch"
+    sbatch.write_text(f"#!/bin/sh\nenv > {tmp_path}/env\necho 7\n")
+    sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    shell = {"SBATCH_ACCOUNT": "hpc", "SBATCH_QOS": "high", "SBATCH_EXCLUSIVE": "user"}
+    shell |= {"SLURM_CONF": "/site/slurm.conf", "SLURM_NTASKS": "9"}
+    for name, value in shell.items():
+        monkeypatch.setenv(name, value)
+    job = PinnedJob("roll", ("n1",), tmp_path / "job.sh", tmp_path, 2, 300.0, 10_000)
+    slurm = scheduler_of("slurm")
+    for words, kept in (
+        ([], {"SBATCH_ACCOUNT", "SBATCH_QOS", "SLURM_CONF"}),
+        (["qos=low"], {"SBATCH_ACCOUNT", "SLURM_CONF"}),
+    ):
+        assert slurm.submit(job, ["--partition=main"], words) == "7"
+        lines = (tmp_path / "env").read_text().splitlines()
+        assert {line.partition("=")[0] for line in lines} & shell.keys() == kept
 
 
 def test_another_start_goes_on_with_jobs_that_run(site: Site) -> None:

@@ -115,8 +115,11 @@ def gauges_of_nodes(states: Sequence[NodeState]) -> list[Gauge]:
             "clustergate_nodes",
             "Nodes by what is known of them.",
             [
-                ({"system": of[0], "source": of[1], "state": state}, float(counts[(*of, state)]))
-                for of in sources
+                (
+                    {"system": system, "source": source, "state": state},
+                    float(counts[system, source, state]),
+                )
+                for system, source in sources
                 for state in STATES
             ],
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterable, Sequence
@@ -140,7 +141,8 @@ class Slurm(Scheduler):
         return text
 
     def submit(self, job: PinnedJob, access: Sequence[str], words: Iterable[str]) -> str:
-        return jobs.submit(job, access, words)
+        named = [*words]
+        return jobs.submit(job, access, named, self.overriding(os.environ, named))
 
     def queued_jobs(self) -> list[QueuedJob]:
         return jobs.queued_jobs()

@@ -6,9 +6,11 @@ Manual pages: sbatch(1), squeue(1), scancel(1), and of scontrol(1) "create reser
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from fnmatch import fnmatchcase
 
 from clustergate.launch.hostfiles import fold
+from clustergate.machine.environment import REACHING_SLURM
 from clustergate.sites.schedulers.scheduler import NodeState, PinnedJob, QueuedJob, answer
 from clustergate.sites.schedulers.slurm.commands import NO_ANSWER, answer_of_slurm
 
@@ -18,8 +20,13 @@ _BUSY = frozenset({"allocated", "mixed", "completing"})
 _DRAINED = ("drain", "drng")
 
 
-def submit(job: PinnedJob, access: Sequence[str], words: Iterable[str]) -> str:
-    """Submit a job and return its number; raises ClustergateError where Slurm refuses it."""
+def submit(
+    job: PinnedJob, access: Sequence[str], words: Iterable[str], overriding: Collection[str]
+) -> str:
+    """Submit a job and return its number; raises ClustergateError where Slurm refuses it.
+
+    ``overriding`` are variables that sbatch does not get.
+    """
     options = [*access, *(f"--{word}" for word in words)]
     own = [
         *("--parsable", f"--job-name={job.name}", f"--chdir={job.folder}", f"--nice={job.nice}"),
@@ -27,8 +34,13 @@ def submit(job: PinnedJob, access: Sequence[str], words: Iterable[str]) -> str:
         *(f"--ntasks-per-node={job.tasks_per_node}", f"--time={-(-job.seconds // 60):.0f}"),
         *(f"--output={job.folder}/job.out", f"--error={job.folder}/job.err", "--no-requeue"),
     ]
-    # What a surrounding job or a user's profile says of jobs is not meant for this one.
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SBATCH_", "SLURM_"))}
+    # What a surrounding job says of itself is not meant for this one.
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in overriding
+        and (not name.startswith("SLURM_") or any(fnmatchcase(name, of) for of in REACHING_SLURM))
+    }
     said = answer(["sbatch", *options, *own, str(job.script)], NO_ANSWER, env=env)
     return said.strip().partition(";")[0]
 
