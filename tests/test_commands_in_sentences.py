@@ -11,6 +11,7 @@ from clustergate import cli
 from clustergate.core import commands
 from clustergate.core.commands import NO_CALL, Invocation
 from clustergate.core.reasons import reason_as_json
+from clustergate.report.page import render
 from clustergate.run.gate.contract import LEFT_OUT
 from clustergate.stacks.golden.builds import GOLDEN_NOT_WHOLE
 
@@ -99,6 +100,15 @@ def test_it_has_the_options_of_the_call(line: str, sentence: str, told: str | No
     once = invocation.completed(sentence)
     assert once == (told or sentence)
     assert invocation.completed(once) == once
+
+
+@pytest.mark.parametrize("site", ["x", "y"])
+def test_a_page_has_the_options_of_its_own_call(site: str) -> None:
+    """Pages of several calls share the code of their template."""
+    called = call(f"check --site {site}")
+    told = "`clustergate setup`"
+    text = render("explained.html.j2", invocation=called, title=told, content="", others={})
+    assert f"`clustergate setup --site {site}`" in text
 
 
 def test_a_reason_knows_of_no_call_and_whoever_renders_it_does() -> None:

@@ -154,6 +154,8 @@ def test_every_message_leads_to_its_explanation():
 
 
 def test_the_pages_that_explain_have_every_code_and_escape_what_they_quote():
+    glossary = set(re.findall(r'<tr id="([^"]+)">', explanation("glossary.html")))
+    assert {explained.anchor(word) for word in explained.words()} == glossary
     text = explanation("reasons.html")
     assert all(f'<tr id="{code}">' in text for code in registry())
     assert not re.search(

@@ -12,11 +12,21 @@ import functools
 import hashlib
 import importlib.resources
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import (
+    BytecodeCache,
+    ChoiceLoader,
+    Environment,
+    PackageLoader,
+    StrictUndefined,
+    pass_context,
+)
+from jinja2.bccache import Bucket
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from clustergate.core.commands import NO_CALL, Invocation
@@ -116,8 +126,30 @@ def render(
     )
 
 
+class _Compiled(BytecodeCache):
+    """The code of templates, which takes longer to make than a page."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[tuple[str, str], CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self.by_key.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code:
+            self.by_key[bucket.key, bucket.checksum] = bucket.code
+
+
+_COMPILED = _Compiled()
+
+
 @functools.cache
 def _environment(packages: Sequence[str], invocation: Invocation) -> Environment:
+    def late(function: Callable[[Any], str]) -> Callable[[Context, Any], str]:
+        # With a context it is applied to no constant while a template is compiled, so that calls
+        # share the code of that.
+        return pass_context(lambda _, value: function(value))
+
     def said(value: object) -> str:
         # Markup is ours, and printable already.
         return value if isinstance(value, Markup) else printable(invocation.completed(value))
@@ -126,16 +158,17 @@ def _environment(packages: Sequence[str], invocation: Invocation) -> Environment
         loader=ChoiceLoader([PackageLoader(p) for p in (*packages, "clustergate.report")]),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=said,
+        finalize=late(said),
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_COMPILED,
     )
     environment.filters.update(
         number=number,
         duration=duration,
         shape=shape,
-        completed=invocation.completed,
-        coded=lambda text: coded(invocation.completed(text)),
+        completed=late(invocation.completed),
+        coded=late(lambda text: coded(invocation.completed(text))),
         gain=gain_text,
         anchor=explained.anchor,
         codes=codes_of,
