@@ -27,6 +27,8 @@ from clustergate.core.paths import checkout, state_dir
 from clustergate.core.reasons import Reason, reason_from_json
 from clustergate.core.store import read_cases
 from clustergate.judge.references.lookup import effort_key, layout_key
+from clustergate.report.explained import PAGES
+from clustergate.report.page import explanation
 from clustergate.stacks import StackRequest, wheels
 from clustergate.stacks.golden import contents
 from clustergate.stacks.manifest import read_manifest, write_manifest
@@ -292,6 +294,11 @@ class Suite:
             for folder in (stacks / kind).iterdir():
                 if folder.is_dir() and not folder.name.startswith("."):
                     (home / kind / folder.name).symlink_to(folder)
+        # The same in every home, and longer to render than a launch takes.
+        runs = home / "results" / "runs"
+        runs.mkdir(parents=True)
+        for page in PAGES:
+            (runs / page).write_text(explanation(page), encoding="utf-8")
         (home / "manifests").mkdir()
         for name in STACKS:
             shutil.copy(stacks / "manifests" / f"{name}.json", home / "manifests")

@@ -25,7 +25,7 @@ from clustergate.judge.history.by_system import (
 from clustergate.judge.history.listing import StoredRun
 from clustergate.judge.history.series import collect
 from clustergate.judge.history.trends import trends
-from clustergate.report import index
+from clustergate.report import index, page
 from clustergate.report.publishing import write_explanations
 from clustergate.stacks.golden.builds import Golden
 from tests.test_history import pings
@@ -79,7 +79,8 @@ def test_it_has_the_trends_of_headlines_and_who_accepted_what():
 def test_runs_share_a_copy_of_what_explains_their_messages(tmp_path, monkeypatch):
     monkeypatch.setenv("CLUSTERGATE_HOME", str(tmp_path))
     shared, elsewhere = store.runs_folder() / "reasons.html", tmp_path / "elsewhere"
-    first, second, third = (store.runs_folder() / name / "reasons.html" for name in "abc")
+    folders = (store.runs_folder() / name for name in "abcd")
+    first, second, third, fourth = (folder / "reasons.html" for folder in folders)
     write_explanations(first.parent)
     assert first.samefile(shared)
     text = shared.read_text()
@@ -90,6 +91,11 @@ def test_runs_share_a_copy_of_what_explains_their_messages(tmp_path, monkeypatch
     assert second.samefile(shared)
     assert not first.samefile(shared)
     assert first.read_text() == second.read_text() == text
+    # Of this version: it is not rendered to know that.
+    with monkeypatch.context() as patched:
+        patched.delattr(page, "explanation")
+        write_explanations(fourth.parent)
+    assert fourth.samefile(shared)
     # A report that is moved takes it along.
     shutil.move(first.parent, elsewhere)
     shutil.rmtree(store.runs_folder())

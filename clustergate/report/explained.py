@@ -34,7 +34,7 @@ _RULES = {
 def words() -> frozenset[str]:
     """Return the words that the glossary explains."""
     # By the lines alone: to parse the page takes longer than to render a report.
-    return frozenset(_WORD.findall(_text("glossary.html")))
+    return frozenset(_WORD.findall(markdown("glossary.html")))
 
 
 def anchor(word: str) -> str:
@@ -45,7 +45,7 @@ def anchor(word: str) -> str:
 def content(name: str) -> Markup:
     """Return what a page says below its title, as HTML."""
     # The first heading stands in the head of the page.
-    _, _, text = _text(name).partition("\n")
+    _, _, text = markdown(name).partition("\n")
     return as_html(text)
 
 
@@ -63,7 +63,8 @@ def as_html(text: str) -> Markup:
     return Markup(parser.renderer.render(tokens, parser.options, {}))
 
 
-def _text(name: str) -> str:
+def markdown(name: str) -> str:
+    """Return the Markdown that a page is made of."""
     path = suite_folder("docs") / name.replace(".html", ".md")
     return path.read_text(encoding="utf-8")
 

@@ -11,9 +11,11 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -91,7 +93,22 @@ def explanation(file: str) -> str:
     """Return one of the pages that explain messages and words."""
     others = {title: name for name, title in explained.PAGES.items() if name != file}
     content = explained.content(file)
-    return render("explained.html.j2", title=explained.PAGES[file], content=content, others=others)
+    title = explained.PAGES[file]
+    return render("explained.html.j2", title=title, content=content, others=others) + _ending(file)
+
+
+def explains_as_now(file: str, text: str) -> bool:
+    """Tell whether a text is what :func:`explanation` returns, without rendering that."""
+    return text.endswith(_ending(file))
+
+
+@functools.cache
+def _ending(file: str) -> str:
+    """Return the last line of a page that explains: a hash of all that it is made of."""
+    templates = importlib.resources.files("clustergate.report") / "templates"
+    made_of = [Path(code).read_text(encoding="utf-8") for code in (__file__, explained.__file__)]
+    made_of += [explained.markdown(file), *map(_text, sorted(x.name for x in templates.iterdir()))]
+    return f"<!-- {hashlib.sha256(json.dumps(made_of).encode()).hexdigest()} -->\n"
 
 
 def render(
