@@ -107,6 +107,34 @@ def test_percentiles_beside_a_figure_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (
+            "# OSU MPI Latency Test v7.4\n# Datatype: MPI_CHAR.\n"
+            "# Size       Avg Latency(us)     Transmit Size\n4    15.27    8\n8    11.90    16\n",
+            r"output:3: this is output of osu_latency with derived data types \(-D\)",
+        ),
+        (
+            "# OSU MPI Multiple Bandwidth / Message Rate Test v7.4\n"
+            "# [ pairs: 1 ] [ window size: varied ]\n\n# Uni-directional Bandwidth (MB/sec)\n"
+            "# Datatype: MPI_CHAR.\n#                8          16\n1        4.05        5.10\n",
+            r"output:2: this is output of osu_mbw_mr with windows of several sizes \(-V\)",
+        ),
+        (
+            "# OSU MPI Latency Test v7.4\n# Datatype: MPI_CHAR.\n"
+            "# Size       Avg Latency(us)\n4    15.27\n# Datatype: MPI_INT.\n"
+            "# Size       Avg Latency(us)\n4    15.27\n",
+            "output:5: another run begins here",
+        ),
+    ],
+    ids=["derived data types", "varied windows", "all data types"],
+)
+def test_tables_of_other_options_are_refused_by_name(text: str, complaint: str) -> None:
+    with pytest.raises(OutputError, match=complaint):
+        rows_of(text)
+
+
+@pytest.mark.parametrize(
     ("title", "program"),
     [
         ("MPI All-to-Allv Personalized Exchange Latency", "osu_alltoallv"),
@@ -139,8 +167,8 @@ def test_program_of_a_title(title: str, program: str) -> None:
         ("put_latency-mpich", "Datatype: MPI_", "Datatype: 0PI_", "not a line of the head"),
         ("put_latency-mpich", "# Window.*", "", "the window or the synchronization is missing"),
         (
-            "latency-mpich",
-            r"(# Datatype.*\n)(?s:(.*\n)8 )",
+            "mbw_mr-4-openmpi",
+            r"(# . pairs.*\n)(?s:(.*\n)8 )",
             r"\2\g<1>8 ",
             "a line of the head stands",
         ),

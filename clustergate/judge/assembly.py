@@ -291,7 +291,7 @@ def _judged(record: CaseRecord, beside: Beside) -> tuple[tuple[Figure, ...], tup
     slow = {group.benchmark: group for group in _slow_together(measured)}
     groups = [slow.pop(one.benchmark, one) for one in beside.groups.get(record.name, ())]
     said = _said_beside(record.name, measured, beside)
-    judged = [_figure(one, said.get(place)) for place, one in enumerate(measured)]
+    judged = [figure_of(one, said.get(place)) for place, one in enumerate(measured)]
     # Once, though several launches may say it.
     words = {name_of_unmeasured(row): row for row in record.unmeasured}
     disturbed = bool(record.launches) and all(one.disturbed for one in record.launches)
@@ -561,7 +561,8 @@ def reframe_figures(
     return rows
 
 
-def _figure(measured: MeasuredFigure, beside: Judgement | None) -> Figure:
+def figure_of(measured: MeasuredFigure, beside: Judgement | None = None) -> Figure:
+    """Return a figure judged, by itself unless it is known what it is called ``beside`` others."""
     sample, doubt, reference = measured.sample, measured.doubt, measured.reference
     judgement, expected = judge_figure(measured, beside)
     if doubt and judgement.verdict not in _BEYOND_DOUBT:

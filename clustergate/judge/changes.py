@@ -159,7 +159,7 @@ class Judge:
 
         ``again`` are the places of those that were suspicious before, and now have to confirm it.
         """
-        less, plain = self._scatter
+        less, plain = self._less_control, self._plain
         by = self._series(self._contrasts.less_control, run[None, :])[0] - less.mean
         own = self._series(self._contrasts.own, run[None, :])[0] - plain.mean
         bounds, own_bounds = self._bounds
@@ -221,7 +221,7 @@ class Judge:
 
         By these one of an unchanged run's ``compared`` figures is slower in one run of 200.
         """
-        alone = self._scatter[1]
+        alone = self._plain
         chance = np.full(len(alone.spread), FALSE_ALARM / max(compared, 1))
         bounds = np.maximum(_student(alone.freedom, chance) * alone.spread, TOLERATED)
         own = dict(zip((one.places for one in self.hypotheses), bounds, strict=True))
@@ -229,7 +229,7 @@ class Judge:
 
     def detectable(self) -> dict[str, float]:
         """Return by level what change is found in 80 % of runs, of its usual set of figures."""
-        spread = self._scatter[0].spread
+        spread = self._less_control.spread
         surely = self._bounds[0] + float(scipy.special.ndtri(_OFTEN)) * spread
         by_level: dict[str, list[float]] = {}
         for hypothesis, change in zip(self.hypotheses, surely.tolist(), strict=True):
@@ -314,31 +314,35 @@ class Judge:
         return [(x.level, max(kinds[place] for place in x.places)) for x in self.hypotheses]
 
     @cached_property
-    def _scatter(self) -> tuple[Scatter, Scatter]:
-        """How contrasts scatter: less their control, and by themselves."""
-        of, past = self._contrasts, self.past
-        alone = np.zeros(len(self.hypotheses), dtype=bool)
-        less, plain = (
-            scatter(
-                self._series(coefficients, past.values),
-                past.days,
-                self._families,
-                self._day_of(coefficients, controlled),
-                self._variance_of(coefficients, controlled, self._usual),
-                self._variance_of(coefficients, controlled, self._prior)
-                if past.exclusive
-                else None,
-                controlled,
-                _OF_ROUNDED * (coefficients.power(2) @ self.steps**2),
-                self._most_of(past.means) - 1.0,
-                past.prior.freedom,
-            )
-            for coefficients, controlled in ((of.less_control, of.controlled), (of.own, alone))
-        )
-        unplaced = [any(past.figures[p].unplaced for p in one.places) for one in self.hypotheses]
+    def _less_control(self) -> Scatter:
+        """How contrasts scatter less their control."""
+        of, figures = self._contrasts, self.past.figures
+        known = self._scatter(of.less_control, of.controlled)
+        unplaced = [any(figures[p].unplaced for p in one.places) for one in self.hypotheses]
         # Nodes that lie far, nobody knows, and a slow network look alike without neighbours.
-        known = np.where(unplaced & ~of.controlled, 0.0, less.freedom)
-        return self._placed(replace(less, freedom=known)), self._placed(plain)
+        freedom = np.where(unplaced & ~of.controlled, 0.0, known.freedom)
+        return self._placed(replace(known, freedom=freedom))
+
+    @cached_property
+    def _plain(self) -> Scatter:
+        """How contrasts scatter by themselves."""
+        alone = np.zeros(len(self.hypotheses), dtype=bool)
+        return self._placed(self._scatter(self._contrasts.own, alone))
+
+    def _scatter(self, coefficients: Any, controlled: NDArray[np.bool_]) -> Scatter:
+        past = self.past
+        return scatter(
+            self._series(coefficients, past.values),
+            past.days,
+            self._families,
+            self._day_of(coefficients, controlled),
+            self._variance_of(coefficients, controlled, self._usual),
+            self._variance_of(coefficients, controlled, self._prior) if past.exclusive else None,
+            controlled,
+            _OF_ROUNDED * (coefficients.power(2) @ self.steps**2),
+            self._most_of(past.means) - 1.0,
+            past.prior.freedom,
+        )
 
     def _most_of(self, single: Floats | None) -> Floats:
         """Return the most that any figure of each hypothesis has, 1 where nothing is given."""
@@ -394,15 +398,14 @@ class Judge:
         """
         if not self.past.exclusive:
             return self._bounds[0]
-        less = self._scatter[0]
+        less = self._less_control
         chance = np.full(len(less.spread), 1 - _SURELY)
         return np.maximum(_student(less.freedom, chance) * less.spread, self._least)
 
     @cached_property
     def _bounds(self) -> tuple[Floats, Floats]:
         """From where on a change is suspicious: less its control, and by itself."""
-        less, plain = map(self._bounds_of, self._scatter)
-        return less, plain
+        return self._bounds_of(self._less_control), self._bounds_of(self._plain)
 
     def _bounds_of(self, known: Scatter) -> Floats:
         levels = Counter(one.level for one in self.hypotheses)

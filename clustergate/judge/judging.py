@@ -223,6 +223,8 @@ def judge_figure(
 
 def impossible(one: MeasuredFigure) -> Judgement | None:
     """Judge the best launch alone: what it cannot be is not made possible by the others."""
+    if not one.limits:
+        return None
     best = dataclasses.replace(one.estimate, low=None, high=None)
     judgement = judge(best, one.sample.better, one.sample.unit, limits=one.limits)
     return judgement if judgement.verdict is Verdict.IMPOSSIBLE else None

@@ -37,7 +37,7 @@ from clustergate.core.notation import counted
 from clustergate.core.reasons import Reason, Words
 from clustergate.judge import assembly, confirmation
 from clustergate.judge.assembly import Beside, Outcome, assemble
-from clustergate.judge.baselines.proposals import Rule, measured_references
+from clustergate.judge.baselines.proposals import Rule, measured_references, measured_runs
 from clustergate.judge.confirmation import SESSIONS_LEFT, TIMES, Launched
 from clustergate.judge.disproof import (
     REFERENCE_BITS,
@@ -611,11 +611,9 @@ def _references(
         return references
     # What became slower for good is the standard once, and the first sessions stay it.
     later = {run for _, run in every[OLDEST:]}
-    first = measured_references([_without(one, later) for one in earlier], exclusive, RULE)
+    first = measured_runs([_without(one, later) for one in earlier], exclusive, RULE)
     return {
-        key: dataclasses.replace(one, anchor=Anchor(known.baseline))
-        if (known := first.get(key)) and known.baseline
-        else one
+        key: dataclasses.replace(one, anchor=Anchor(known)) if (known := first.get(key)) else one
         for key, one in references.items()
     }
 

@@ -172,11 +172,13 @@ def value_of(name: object, value: object, unit: object, *bounds: object) -> Iter
 
 
 def _number(value: object) -> float | None:
-    # An integer of a report may be larger than any float.
-    with contextlib.suppress(OverflowError):
-        if isinstance(value, int | float) and value is not True and math.isfinite(value):
-            return float(value)
-    return None
+    if not isinstance(value, int | float) or value is True:
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        # An integer of a report may be larger than any float.
+        return None
 
 
 def _count(tasks: object) -> int:

@@ -38,7 +38,9 @@ overlap ``t_overlapped_us``, ``t_cpu_us``, ``t_pure_us``, ``overlap_percent``; a
 ``bandwidth_mb_s`` (1e6 bytes), ``message_rate_per_s``.
 
 A table has no last line. That lines are missing at its end is noticed where the call is known; in
-between always, since each size is twice the one before. What cannot be noticed: a changed digit.
+between always, since each size is twice the one before. What cannot be noticed: a changed digit;
+and ``osu_bw_fan_in``, ``osu_bw_fan_out`` and ``osu_neighbor_alltoallw`` of version 7.4, which print
+the titles of ``osu_bw`` and ``osu_alltoallw``.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ from clustergate.core.outputs import (
 
 TITLE = re.compile(r"# OSU (?P<what>\S.*?) Test v(?P<version>\d[\w.-]*)\s*$")
 _FAILURE = re.compile(r"This test requires .*process|ERROR: ")
-_PAIRS = re.compile(r"# \[ pairs: (\d+) \](?: \[ window size: (\d+|varied) \])?")
+_PAIRS = re.compile(r"# \[ pairs: (\d+) \](?: \[ window size: (\d+) \])?")
 _NOTE = re.compile(r"# (?!Number of )([\w ]+): (\S+?)\.?$")
 _WINDOW = ("create", "allocate", "create_dynamic")
 _SYNC = (
@@ -145,6 +147,12 @@ _SIZE, _ITERATIONS, _VALIDATION = "Size", "Iterations", "Validation"
 _OTHERS = re.compile(
     r"Coll\.Init\(us\)|MPI_(?:Test|Wait)\(us\)|M(?:in|ax)Comm\.\(us\)|P[\d.]+Tail(?:Lat\(us\)|BW\(MB/s\))"
 )
+# Tables of other columns, by the options that ask for them.
+_OPTIONS = {
+    "Transmit Size": "with derived data types (-D)",
+    "window size: varied": "with windows of several sizes (-V)",
+}
+_OTHER_TABLE = re.compile("|".join(_OPTIONS))
 _VALUE = re.compile(r"[0-9]+\.[0-9][0-9]")
 _COUNT = re.compile(r"[0-9]+")
 _DIGITS = tuple("0123456789")
@@ -235,7 +243,8 @@ def parse_osu(
         if not words[0].startswith(_DIGITS):
             # Of a launcher or an MPI library: a row that it replaced is missed by the sizes.
             text.refuse_failure()
-            if TITLE.match(line):
+            # Of several data types (-T all) each has a table.
+            if TITLE.match(line) or line.startswith("# Datatype: "):
                 raise text.error(OUTPUT_SECOND_RUN())
             if _NOTE.match(line) or _PAIRS.match(line):
                 raise text.error(OUTPUT_STRAY(what="a line of the head"))
@@ -271,6 +280,8 @@ def _head(
     while text.next():
         line = text.line
         text.refuse_failure()
+        if other := _OTHER_TABLE.search(line):
+            raise text.error(OUTPUT_OTHER_PROGRAM(program=f"{name} {_OPTIONS[other[0]]}"))
         if match := _PAIRS.match(line):
             processes = 2 * int(match[1])
             _compare(text, "the number of processes", asked.processes, processes)

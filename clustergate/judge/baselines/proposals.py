@@ -210,7 +210,30 @@ def measured_references(
     Its jobs may have had any nodes of their partition: somebody's suite takes those that it gets.
     ``exclusive`` are the partitions where a job has its nodes for itself.
     """
-    outcome, references = Baseline(), {}
+    references = {}
+    for case, made, is_exclusive in _by_case(series, exclusive, rule):
+        for c in _with_tolerances(case, made, Baseline(), exclusive=is_exclusive):
+            value, lower, upper, unit = c.entry
+            days = c.runs.days
+            origin = f"{MEASURED} in {counted(len(days), 'run')}, {days[0]} to {days[-1]}"
+            references[case, c.series.name] = Reference(
+                value, lower, upper, unit, origin, baseline=c.runs
+            )
+    return references
+
+
+def measured_runs(
+    series: Sequence[Series], exclusive: Collection[str], rule: Rule
+) -> dict[tuple[CaseKey, str], BaselineRuns]:
+    """Return the runs that :func:`measured_references` would make references of."""
+    by_case = _by_case(series, exclusive, rule)
+    return {(case, c.series.name): c.runs for case, made, _ in by_case for c in made}
+
+
+def _by_case(
+    series: Sequence[Series], exclusive: Collection[str], rule: Rule
+) -> Iterator[tuple[CaseKey, list[_Candidate], bool]]:
+    """Yield cases with their figures that have runs enough, and whether nodes are exclusive."""
     together: dict[tuple[str, str], dict[CaseKey, list[_Usable]]] = {}
     for one in _measured_once(series):
         points = [point for point in one.points if point.counts][-rule.most_runs :]
@@ -221,16 +244,9 @@ def measured_references(
     for (partition, _), by_case in together.items():
         is_exclusive = partition in exclusive
         compared_figures = sum(map(len, by_case.values()))
-        for case, some in _without_bad_days(by_case, outcome, exclusive=is_exclusive).items():
+        for case, some in _without_bad_days(by_case, Baseline(), exclusive=is_exclusive).items():
             made = [_candidate(*one, compared_figures, None) for one in some if one[1]]
-            for c in _with_tolerances(case, made, outcome, exclusive=is_exclusive):
-                value, lower, upper, unit = c.entry
-                days = c.runs.days
-                origin = f"{MEASURED} in {counted(len(days), 'run')}, {days[0]} to {days[-1]}"
-                references[case, c.series.name] = Reference(
-                    value, lower, upper, unit, origin, baseline=c.runs
-                )
-    return references
+            yield case, made, is_exclusive
 
 
 def _measured_once(series: Sequence[Series]) -> list[Series]:

@@ -24,8 +24,8 @@ from clustergate.core.model import (
     Verdict,
     order_of_run,
 )
-from clustergate.judge.assembly import Outcome, assemble
-from clustergate.judge.case import NO_NODES, Nodes
+from clustergate.judge.assembly import figure_of
+from clustergate.judge.case import NO_NODES, Nodes, measure_case
 from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.references.lookup import effort_key, layout_key
@@ -147,10 +147,9 @@ def key_of(record: CaseRecord | Case) -> CaseKey:
 
 def figures_of(record: CaseRecord, nodes: Nodes = NO_NODES) -> dict[str, Figure]:
     """Return the figures of a record by name, judged as in the report without references."""
-    outcome = Outcome(record.name, record.check, record.stack, "pass")
-    (case,) = assemble({}, [outcome], [record], nodes=nodes)
-    names = {name_of(sample) for sample in reported(record.samples)}
-    return {name: figure for figure in case.figures if (name := name_of(figure)) in names}
+    if record.not_launched or record.complaints:
+        return {}
+    return {one.name: figure_of(one) for one in measure_case(record, nodes=nodes)}
 
 
 COPY = "it is a copy of the run"
