@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from clustergate.core.figures import name_of
 from clustergate.core.model import LAUNCHED_AGAIN, Run, Verdict
-from clustergate.suites.judging import NEWEST, OLDEST, RULE, judge_session
+from clustergate.suites.judging import NEWEST, OLDEST, RULE, SUITE_USUAL, judge_session
 from clustergate.suites.places import sessions_at
 from clustergate.suites.sessions import Result, Session, Value
 from clustergate.suites.settings import Settings
@@ -30,10 +30,14 @@ from tools.bench.simulated_noise import BARE_METAL, HEAVY, KINDS, Machine, day_o
 
 DAYS, WEEKS = 70, 10
 _START = datetime.datetime(2026, 1, 5, 3, tzinfo=datetime.timezone.utc)
+_MACHINES = (BARE_METAL, HEAVY)
 _UNITS = dict(zip(KINDS, ("s", "GB/s", "us", "MB/s", "us"), strict=True))
 # Of two hundred tests; collectives have the units of small messages.
 _SHARES = (0.4, 0.2, 0.1, 0.15, 0.15)
 _TOLERANCES = (0.05, 0.10)
+_SLOWER, _WATCHED = "judge: slower, status 1", "judge: not confirmed, status 2"
+# Without "as much came and went".
+_NEWS = "judge: not confirmed, and news"
 
 
 @dataclass
@@ -88,8 +92,8 @@ def session(day: int, of_day: Sequence[float], kinds: Sequence[str]) -> Session:
     return Session(f"s{day}", started, results, started + datetime.timedelta(hours=2))
 
 
-def accused(run: Run) -> Iterator[tuple[int, bool]]:
-    """Yield which tests are slower, and whether that is confirmed."""
+def accused(run: Run) -> Iterator[tuple[int, str]]:
+    """Yield which tests are slower, each with the row of the table that this is for."""
     for case in run.cases:
         slow = [one for one in case.groups if one.judgement.verdict is Verdict.REGRESSION]
         names = {name for one in slow for name in one.names}
@@ -97,10 +101,13 @@ def accused(run: Run) -> Iterator[tuple[int, bool]]:
             one.judgement.verdict is Verdict.REGRESSION or name_of(one) in names
             for one in case.figures
         ):
-            yield int(case.check.removeprefix("test")), True
+            yield int(case.check.removeprefix("test")), _SLOWER
     for one in run.evidence:
         if one.part == LAUNCHED_AGAIN:
-            yield int(one.of.partition(" ")[0].removeprefix("test")), False
+            test = int(one.of.partition(" ")[0].removeprefix("test"))
+            yield test, _WATCHED
+            if one.reasons[0].code != SUITE_USUAL.code:
+                yield test, _NEWS
 
 
 def simulate(machine: Machine, tests: int, by: float, seed: int, say: bool) -> list[Tally]:
@@ -110,19 +117,19 @@ def simulate(machine: Machine, tests: int, by: float, seed: int, say: bool) -> l
     for test, (since, much) in slow.items():
         every[since:, test] += much
     sessions = [session(day, every[day].tolist(), kinds) for day in range(DAYS)]
-    judge, watch = Tally("judge: slower, status 1"), Tally("judge: not confirmed, status 2")
+    judge = [Tally(name) for name in (_SLOWER, _WATCHED, _NEWS)]
     fixed = [Tally(f"typed tolerance of {100 * one:.0f} %") for one in _TOLERANCES]
     weekly = [Tally(f"compared with its week, {100 * one:.0f} %") for one in _TOLERANCES]
-    tallies = [judge, watch, *fixed, *weekly]
+    tallies = [*judge, *fixed, *weekly]
     first: dict[tuple[str, int], int] = {}
     for day in range(RULE.fewest_runs, DAYS):
         before = sessions[: day + 1][::-1]
         window = before if len(before) <= NEWEST + OLDEST else before[:NEWEST] + before[-OLDEST:]
         now = sessions[day].started + datetime.timedelta(hours=3)
         run = judge_session(window, Settings(exclusive=True), "run", now).run
-        named: dict[str, set[int]] = {judge.name: set(), watch.name: set()}
-        for test, confirmed in accused(run):
-            named[judge.name if confirmed else watch.name].add(test)
+        named: dict[str, set[int]] = {one.name: set() for one in judge}
+        for test, row in accused(run):
+            named[row].add(test)
         typed = every[day] - np.median(every[: RULE.fewest_runs], axis=0)
         moved = every[day] - every[max(0, day - 7) : day].mean(axis=0)
         for some, worse in ((fixed, typed), (weekly, moved)):
@@ -209,13 +216,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.bench.suites", description=__doc__)
     parser.add_argument("--tests", type=int, default=200)
     parser.add_argument("--by", type=float, default=0.10, help="what becomes slower, by so much")
+    parser.add_argument("--machine", choices=[one.name for one in _MACHINES], help="of two")
     parser.add_argument("--say", action="store_true", help="tell of each day")
     parser.add_argument("--database", type=int, help="measure a database of so many sessions")
     arguments = parser.parse_args()
     if arguments.database:
         measure(arguments.database, arguments.tests)
         return
-    for seed, machine in enumerate((BARE_METAL, HEAVY), 1):
+    for seed, machine in enumerate(_MACHINES, 1):
+        if arguments.machine not in (None, machine.name):
+            continue
         print(f"{machine.name}, {arguments.tests} tests, {100 * arguments.by:.0f} % slower\n")
         print("| way | sessions a week that accuse an unchanged test | days | found |")
         print("|---|---|---|---|")
