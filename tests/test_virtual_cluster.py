@@ -88,6 +88,10 @@ def test_it_comes_up_once_and_goes_without_a_trace(name):
     assert sorted(ended.stdout.split()) == ["n1", "n2"]
     assert virtual_cluster(name, "run", "n1", "ssh", "n2", "hostname").stdout == "n2\n"
     assert virtual_cluster(name, "run", "n1", "sh", "-c", "exit 7").returncode == 7
+    # What nodes keep in the /tmp that they share is often named by the number of a process alone.
+    asked = ("sh", "-c", "echo $$")
+    first, second = (int(virtual_cluster(name, "run", n, *asked).stdout) for n in ("n1", "n2"))
+    assert second - first > 10_000
     # Whatever runs on a node can be slowed down with it, however it came there.
     for way in ([], ["srun", "-w", "n2"], ["ssh", "n2"]):
         ended = virtual_cluster(name, "run", "n2", *way, "cat", "/proc/self/cgroup")
