@@ -95,6 +95,19 @@ def test_a_run_is_told_case_by_case_without_its_builds(tmp_path):
     assert told[1].startswith("HPL with mpich: faults found: node n2 (")
 
 
+def test_cases_of_a_run_in_two_calls_are_counted_together(tmp_path):
+    printed = [
+        "[ RUN      ] HplCheck /be2cd3ab @local:node+mpich",
+        "[       OK ] (1/1) HplCheck /be2cd3ab @local:node+mpich",
+    ]
+    words = [sys.executable, "-c", f"print({chr(10).join(printed)!r})"]
+    call = Call("x", words, {"CLUSTERGATE_RUN_ID": "x"}, tmp_path / "reframe.json")
+    for done, to_come, count in ((0, 3, "1 of 4)"), (3, 0, "4 of 4)")):
+        told: list[str] = []
+        execute(call, told.append, done=done, to_come=to_come)
+        assert told[-1].endswith(count)
+
+
 @pytest.mark.parametrize(
     ("phase", "result"),
     [("performance", "ran, and some figure looks slow or wrong"), ("sanity", "FAILED")],

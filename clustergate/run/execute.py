@@ -60,12 +60,15 @@ def execute(
     failure: Callable[[], str] = _failed,
     under_way: Callable[[], UnderWay] | None = None,
     side_by_side: float = 1.0,
+    done: int = 0,
+    to_come: int = 0,
 ) -> int:
     """Run ReFrame, keep its output, report which case runs and how many are left, until when.
 
     ``waiting_s`` are the seconds that each case takes by its check and stack, where they are known,
     ``failure`` says what a case came to that ReFrame calls failed, ``under_way`` how far the one
     that runs has come, where somebody can tell, ``side_by_side`` how many run at once, on average.
+    Other calls have ``done`` so many cases of the run, or have them ``to_come``.
     Returns its exit status; raises ClustergateError when its output cannot be kept. Nothing that it
     started on this node outlives it, and it does not outlive this process.
     """
@@ -90,8 +93,9 @@ def execute(
 
     pace = Pace(waiting_s, side_by_side)
     of_call = completed(call.run_id), pace, failure, waits_for, measured, under_way
+    course = _Course(*of_call, done=done, to_come=to_come)
     try:
-        return _run_reframe(call, say, _Course(*of_call).sentences)
+        return _run_reframe(call, say, course.sentences)
     finally:
         end_processes_of(call.run_id)
 
@@ -212,13 +216,16 @@ class _Course:
         waits_for: Callable[[Step], str | None],
         measured: Callable[[Step], tuple[str, float]],
         under_way: Callable[[], UnderWay] | None = None,
+        *,
+        done: int = 0,
+        to_come: int = 0,
     ) -> None:
         self._completed, self._pace, self._failure = completed, pace, failure
         self._waits_for, self._measured, self._under_way = waits_for, measured, under_way
         # Contenders take turns in a case: it is with none of them alone.
         self._named = _benchmark if under_way else _what
         self._since_s = time.monotonic()
-        self._done = self._left = 0
+        self._done, self._left, self._to_come = done, 0, to_come
         self._begun: dict[str, Step] = {}
         self._submitted: Step | None = None
         self._running = self._said = ""
@@ -274,13 +281,17 @@ class _Course:
         took_s = its_s if beside_others else time.monotonic() - self._since_s
         self._pace.end(_pair(step), took_s)
         what = self._named(step)
-        counts = f"({took_s:.0f} s; {self._done} of {self._done + self._left})"
+        counts = f"({took_s:.0f} s; {self._done} of {self._cases})"
         if step.word == "FAIL":
             self._failed = what, counts
             return
         usual = "ran" if step.word == "OK" else "not measured"
         self._results.append(f"{what}: {came_to or usual}")
         yield ResultLine(f"{self._results[-1]} {counts}")
+
+    @property
+    def _cases(self) -> int:
+        return self._done + self._left + self._to_come
 
     def _doing(self, submitted: Step) -> Iterator[str]:
         """Say of the first case that is submitted whether it waits, or runs."""
@@ -292,7 +303,7 @@ class _Course:
         if doing != self._said:
             self._since_s = time.monotonic()
             seconds = None if why != "" else self._pace.of(_pair(submitted), self._left)
-            cases = self._done + self._left if self._left else 0
+            cases = self._cases if self._left else 0
             own_s, all_s = seconds or (None, 0.0)
             of = (*self._results,), self._done, cases
             yield ProgressLine(doing, datetime.datetime.now(), own_s, all_s, *of)

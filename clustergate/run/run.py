@@ -13,7 +13,7 @@ import time
 
 from clustergate.core.environment import export
 from clustergate.core.model import Run, Say
-from clustergate.core.texts import ProgressLine
+from clustergate.core.texts import ProgressLine, Step
 from clustergate.machine.other_processes import Watch, wait_for_quiet
 from clustergate.run.again import confirm
 from clustergate.run.busy import note_busy
@@ -54,6 +54,8 @@ def run_session(
             note_busy(run_id, is_busy=is_busy and request.stops_busy)
         watch = Watch(say)
         prepared, status = _execute(prepared, watch.say)
+        # Of many figures it takes minutes, and nobody is to think that a case still runs.
+        watch.say(Step("judging what ran"))
         collected = collect(prepared, status)
         again = confirm(prepared, collected, watch.say)
         duration_s = time.monotonic() - prepared.begun
@@ -94,14 +96,15 @@ def _execute(prepared: Prepared, say: Say) -> tuple[Prepared, int]:
     def say_with_others(sentence: str) -> None:
         say(sentence.followed_by(others_s) if isinstance(sentence, ProgressLine) else sentence)
 
-    status = execute(call, say_with_others, waiting_s(alone))
+    status = execute(call, say_with_others, waiting_s(alone), to_come=len(others))
     outcomes = {one.key: one for one in read_outcomes(call.report, status)}
     prepared = dataclasses.replace(prepared, earlier={**outcomes, **prepared.earlier})
     # The next call writes one of this name.
     with contextlib.suppress(FileNotFoundError):
         call.report.rename(call.report.with_name("reframe-alone.json"))
     beside = sum(one.seconds for one in others) / others_s if others_s else 1.0
-    return prepared, execute(prepared.call, say, waiting_s(others), side_by_side=beside)
+    of_others = prepared.call, say, waiting_s(others)
+    return prepared, execute(*of_others, side_by_side=beside, done=len(alone))
 
 
 def is_against_golden(request: Request) -> bool:
