@@ -93,6 +93,14 @@ static void last(double seconds)
     nanosleep(&time, NULL);
 }
 
+#ifndef ALONE
+/* Asleep, so that ranks which share two cores wait for rank 0 without keeping it from them. */
+static void await(MPI_Request *request)
+{
+    for (int done = 0; MPI_Test(request, &done, MPI_STATUS_IGNORE), !done;) last(0.005);
+}
+#endif
+
 int main(int argc, char **argv)
 {
     char own[HOST] = "", line[64] = "", *hosts = own;
@@ -107,19 +115,23 @@ int main(int argc, char **argv)
 #endif
     gethostname(own, HOST - 1);
 #ifndef ALONE
-    MPI_Gather(own, HOST, MPI_CHAR, hosts, HOST, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Request request;
+    MPI_Igather(own, HOST, MPI_CHAR, hosts, HOST, MPI_CHAR, 0, MPI_COMM_WORLD, &request);
+    await(&request);
 #endif
     if (rank == 0) {
         machine = answer_to(argc, argv, hosts, ranks);
         seconds = fgets(line, sizeof line, machine) ? atof(line) : 0;
     }
 #ifndef ALONE
-    MPI_Bcast(&seconds, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    MPI_Ibcast(&seconds, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD, &request);
+    await(&request);
 #endif
     last(seconds);
     if (rank == 0) status = pass_on(machine, name_of(argv[0]));
 #ifndef ALONE
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    await(&request);
     MPI_Finalize();
 #endif
     return status;
