@@ -40,6 +40,12 @@ def test_a_case_comes_back_as_it_was_kept(tmp_path):
     assert store.read_cases("run", tmp_path) == [RECORD]
 
 
+def test_a_case_is_read_without_its_samples(tmp_path):
+    store.write_case("run", RECORD, tmp_path)
+    (read,) = store.read_cases("run", tmp_path, samples=False)
+    assert read == dataclasses.replace(RECORD, samples=[])
+
+
 def test_reason_stored_with_code_facts_and_sentence(tmp_path):
     path = store.write_case("run", RECORD, tmp_path)
     (launch,) = json.loads(path.read_text(encoding="utf-8"))["launches"]
@@ -85,6 +91,7 @@ def test_a_damaged_record_is_named(tmp_path, text):
     [
         ("91.4", '"91.4"', "samples[0].value: expected float, got str"),
         ("91.4", "NaN", "samples[0].value: nan is no number"),
+        ("8832", "true", "n of a sample: Expected int, got bool"),
         ("91.4", "true", "samples[0].value: expected float, got bool"),
         ('{\n    "n": 8832\n   }', "null", "samples[0].conditions: expected object, got null"),
         ('"stack": "mpich"', '"stack": ["mpich"]', "stack: expected str, got array"),

@@ -281,30 +281,36 @@ RUN_DAMAGED_CASE = Words(
 )
 
 
-def read_cases(run_id: str, state: Path | None = None) -> list[CaseRecord]:
+def read_cases(run_id: str, state: Path | None = None, *, samples: bool = True) -> list[CaseRecord]:
     """Return the cases of a run, in the order of their names.
 
+    Without their samples, to read which takes longer than all else, where nobody asks for them.
     Raises :class:`StoreError` that names the file when one is damaged.
     """
-    return [read_case(run_id, name, state) for name in case_names(run_id, state)]
+    names = case_names(run_id, state)
+    return [read_case(run_id, name, state, samples=samples) for name in names]
 
 
-def read_case(run_id: str, name: str, state: Path | None = None) -> CaseRecord:
+def read_case(
+    run_id: str, name: str, state: Path | None = None, *, samples: bool = True
+) -> CaseRecord:
     """Return a case of a run; raises :class:`StoreError` that names its file if it is damaged."""
     path = case_file(run_id, name, state)
     try:
         content = path.read_bytes()
     except OSError as error:
         raise StoreError(RUN_DAMAGED_CASE(path=path, why=error)) from None
-    return parse_case(content, path)
+    return parse_case(content, path, samples=samples)
 
 
-def parse_case(text: bytes, path: Path | str) -> CaseRecord:
+def parse_case(text: bytes, path: Path | str, *, samples: bool = True) -> CaseRecord:
     """Return what a case's file holds; raises :class:`StoreError` that names it if damaged."""
     try:
         content = parse_json(text.decode())
         if content.pop("schema") != SCHEMA:
             raise StoreError(OTHER_VERSION(path=path))
+        if not samples:
+            content["samples"] = []
         return _checked(decode(content, CaseRecord, always=_ALWAYS))
     except UnknownKey:
         # What a later version adds is no damage, and must not be removed.

@@ -274,7 +274,7 @@ def last_time(
         with contextlib.suppress(store.StoreError):
             records = [
                 record
-                for record in store.read_cases(folder.name)
+                for record in store.read_cases(folder.name, samples=False)
                 if record.partition.startswith(f"{system}:")
                 and record.conditions.get("mode") == mode
                 and not record.not_launched
