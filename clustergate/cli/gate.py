@@ -23,6 +23,7 @@ from clustergate.core import store
 from clustergate.core.model import ClustergateError
 from clustergate.core.quantities import parse_duration
 from clustergate.core.reasons import Words
+from clustergate.core.texts import Step
 from clustergate.judge.history.listing import GATE
 from clustergate.run.gate import workflow
 from clustergate.run.gate.evidence import Publisher
@@ -88,20 +89,24 @@ def _gate(arguments: argparse.Namespace, started: datetime.datetime, run_id: str
     chosen = choose_site(arguments.site)
     site = sites.load(chosen.path)
     with workflow.alone(site.name):
-        gate = workflow.prepare(_request(arguments, chosen, site), run_id, started)
-        arguments.invocation = gate.invocation
-        publisher = Publisher(
-            functools.partial(publish, invocation=gate.invocation),
-            functools.partial(write_forms, invocation=gate.invocation),
-        )
-        with saying_if_interrupted(store.run_folder(run_id) / GATE, _ANEW, gate.invocation):
-            with Progress(gate.invocation) as say:
+        # To read what was measured before takes a minute on a large system, and so does the answer.
+        with Progress(arguments.invocation) as say:
+            say(Step("reading earlier runs"))
+            gate = workflow.prepare(_request(arguments, chosen, site), run_id, started)
+            arguments.invocation = say.invocation = gate.invocation
+            publisher = Publisher(
+                functools.partial(publish, invocation=gate.invocation),
+                functools.partial(write_forms, invocation=gate.invocation),
+            )
+            begun = store.run_folder(run_id) / GATE
+            with saying_if_interrupted(begun, _ANEW, gate.invocation):
                 gate, measured = workflow.measure(gate, publisher, say)
-            answer = workflow.decide(gate, measured)
-            lines = publish_gate(answer)
-            with telling(run_id):
-                console.print_lines(lines, answer.invocation)
-                sys.stdout.flush()
+                say(Step("deciding"))
+                answer = workflow.decide(gate, measured)
+                lines = publish_gate(answer)
+        with telling(run_id):
+            console.print_lines(lines, answer.invocation)
+            sys.stdout.flush()
     return answer.decision.status
 
 

@@ -39,7 +39,7 @@ class Progress:
     """
 
     def __init__(self, invocation: Invocation = NO_CALL) -> None:
-        self._invocation = invocation
+        self.invocation = invocation
         self._begun = self._said = self._said_at = time.monotonic()
         self._sentence = ""
         self._ended = threading.Event()
@@ -50,7 +50,7 @@ class Progress:
         """Say a sentence; a step, and what a case came to, where it does not live or last."""
         is_step, is_result = isinstance(sentence, Step), isinstance(sentence, ResultLine)
         if not is_step and not is_result:
-            sentence = self._invocation.completed(sentence)
+            sentence = self.invocation.completed(sentence)
         if not is_result:
             self._said, self._sentence = time.monotonic(), sentence
         if self._live and (is_step or is_result or _ACTIVITY.match(sentence)):
