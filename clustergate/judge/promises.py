@@ -42,7 +42,7 @@ CANNOT = Words(
     "promise.cannot",
     "this baseline promises nothing of {promises:names}",
     remedy=(
-        "tonight a golden build and screenings of earlier days stand for it; later, "
+        "tonight only a golden build and screenings of three earlier days stand for it; later, "
         "`clustergate check --mode maintenance` on more days"
     ),
 )
