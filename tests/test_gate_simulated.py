@@ -69,7 +69,7 @@ SCHEDULERS = {
 MPICH = {f"{PREFIX}mpich": [["MPIR_CVAR_CH4_NETMOD", "ofi"]]}
 ALL = {f"{PREFIX}intel-mpi": [["FI_PROVIDER", "tcp"]], **MPICH, f"{PREFIX}openmpi": []}
 WAIVED = dict.fromkeys(("HpccCheck", "ImbMpi1Check"), "one benchmark is enough here")
-SEED, DAYS, LATER = 20261130, 5, 60
+SEED, DAYS, SCREENED, LATER = 20261130, 5, 3, 60
 # Of so many unchanged gates one may not open: 95 % do, by `make bench-gate`.
 GATES = int(os.environ.get("CLUSTERGATE_TEST_GATES", "1"))
 # What tells the same measurement in other words, and what is printed that follows from it.
@@ -158,10 +158,14 @@ def few(request: pytest.FixtureRequest, suite_in: Any, tmp_path: Path) -> Iterat
 
 @pytest.fixture(scope="module")
 def many(suite_in: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
-    """Bring 16 nodes up with three stacks of which all is judged, and five days of baseline."""
+    """Bring 16 nodes up with three stacks of which all is judged, and what the week before is for.
+
+    Without golden builds and screenings a Barrier whose baseline promises nothing stays unjudged.
+    """
     top = tmp_path_factory.mktemp("simulated")
     with brought_up(top, suite_in, nodes=16, stacks=ALL) as them:
         make_baseline(them)
+        make_controls(them)
         yield them
 
 
@@ -181,10 +185,37 @@ def make_baseline(them: Simulated) -> None:
     assert (them.site / "references" / "simulated.yaml").is_file(), said
 
 
+def make_controls(them: Simulated) -> None:
+    """Pin golden builds and screen, as if it had been on days before."""
+    status, said = them.call("golden", "pin")
+    assert status == 0, said
+    for path in (them.suite.home / "golden").glob("*/contents.json"):
+        contents = json.loads(path.read_text())
+        pinned = datetime.datetime.strptime(contents["pinned"], "%Y-%m-%dT%H:%M:%S%z")
+        earlier = pinned - datetime.timedelta(days=SCREENED)
+        contents["pinned"] = f"{earlier:%Y-%m-%dT%H:%M:%SZ}"
+        path.write_text(json.dumps(contents))
+    for day in range(1, SCREENED + 1):
+        known = {*them.suite.run_folders()}
+        them.machine.begin_day(day)
+        status, said = them.call("screen", "--budget", "3m")
+        assert status == 0, said
+        (run,) = {*them.suite.run_folders()} - known
+        name = name_before(run, day)
+        for path in run.rglob("*.json*"):
+            path.write_text(path.read_text().replace(run.name, name))
+        run.rename(run.with_name(name))
+
+
+def name_before(run: Path, days: int) -> str:
+    """Return the name that a run had if it had been so many days before."""
+    then = datetime.datetime.strptime(run.name[:16], "%Y%m%dT%H%M%SZ")
+    return f"{then - datetime.timedelta(days=days):%Y%m%dT%H%M%SZ}{run.name[16:]}"
+
+
 def drawn_anew(machine: SimulatedMachine, run: Path, days: int) -> None:
     """Store a run as one of so many days before, whose launches have the figures of today."""
-    then = datetime.datetime.strptime(run.name[:16], "%Y%m%dT%H%M%SZ")
-    name = f"{then - datetime.timedelta(days=days):%Y%m%dT%H%M%SZ}{run.name[16:]}"
+    name = name_before(run, days)
     copy = run.with_name(name)
     shutil.copytree(run, copy)
     for path in copy.rglob("*.json"):
