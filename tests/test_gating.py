@@ -481,6 +481,9 @@ def test_what_no_benchmark_needs_is_for_doubts_of_the_screening() -> None:
         300.0, 4, CHECKS[:1], ("mpich",), in_turn({("HplCheck", "mpich"): 20.0}), golden_s=600.0
     )
     assert (found.screening_s, found.hpl_s) == (200.0, 0.0)
+    # With all of them as many seconds may be for HPL on each node, too.
+    alone = allot(500.0, 4, CHECKS[:1], ("mpich",), in_turn({("HplCheck", "mpich"): 20.0}))
+    assert (alone.screening_s, alone.hpl_s) == (480.0, 60.0)
 
 
 def test_what_golden_builds_do_not_need_is_for_nodes_and_links() -> None:

@@ -554,7 +554,6 @@ def allot(
     fits = budget_for(seconds_for(checks, stacks), nodes, golden_s) <= budget_s
     budget_s -= golden_s if fits else 0.0
     screening_s = min(_SCREENING_SHARE * budget_s, _longest_screening_s(nodes))
-    hpl_s = _ALONE_S if screening_s >= 4 * _ALONE_S else 0.0
     left_s = budget_s - screening_s
     chosen: list[str] = []
     for check in checks:
@@ -568,6 +567,7 @@ def allot(
     # Of what nothing else needs, half is for doubts and half for golden builds that have no share.
     for_doubts_s = left_s / 2 if golden_s and not fits else left_s
     screening_s = min(screening_s + for_doubts_s, _longest_screening_s(nodes))
+    hpl_s = _ALONE_S if screening_s >= 4 * _ALONE_S else 0.0
     left_out = [
         (check, stack)
         for stack in stacks
