@@ -42,7 +42,7 @@ def why_not_launched(run_id: str, check: str, partition: str) -> Reason | None:
     path = store.run_folder(run_id) / _UNTIL
     if not path.is_file():
         return None
-    records = store.read_cases(run_id)
+    records = store.read_cases(run_id, samples=False)
     return not_launched(check, partition, records, float(read_json(path)["until"]), time.time())
 
 

@@ -106,7 +106,7 @@ def against_golden(
     differing: dict[str, list[str]] = {}
     configuration: dict[str, list[str]] = {}
     mapped: dict[str, set[tuple[str, str]]] = {}
-    for record in store.read_cases(run_id):
+    for record in store.read_cases(run_id, samples=False):
         files: Any = record.details.get("site_files") or ()
         configuration.setdefault(record.stack, []).extend(str(one["digest"]) for one in files)
         of_ranks: Any = record.details.get("mapped") or {}

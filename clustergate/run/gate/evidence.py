@@ -212,7 +212,8 @@ def compare_with(
         return []
     part, unknown = f"against the run {before}", Verdict.INCONCLUSIVE if asked else Verdict.PASS
     try:
-        for why in other_processors(store.read_cases(before), store.read_cases(run_id)):
+        then, now = (store.read_cases(run, samples=False) for run in (before, run_id))
+        for why in other_processors(then, now):
             return [Evidence(part, unknown, (why,))]
         keys, both = compare_sets(from_run(before), from_run(run_id), _TOLERATED)
     except ClustergateError as error:

@@ -475,7 +475,7 @@ def decide(gate: Gate, measured: Measured) -> Answer:
     promises = measured.run.promises if measured.run else {}
     cases = accept_gains(measured.run.cases if measured.run else (), promises)
     items = contract.judged_by(cases, _control_of(gate, measured), promises)
-    records = store.read_cases(gate.run_id)
+    records = store.read_cases(gate.run_id, samples=False)
     after = idle_cores(records, cores_by_node(gate.run_id), gate.site.partitions)
     evidence = [
         # What the nodes are is the commonest cause of what was not measured.
