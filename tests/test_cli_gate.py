@@ -482,7 +482,7 @@ def test_what_its_baseline_cannot_promise_is_told_first(
     monkeypatch.setattr(workflow, "compared", compared)
     assert run_gate(monkeypatch, value=100.0) == 0
     before = capsys.readouterr().err
-    told = "this baseline promises nothing of HPL with mpich (35%); tonight a golden build"
+    told = "this baseline promises nothing of HPL with mpich (35%); tonight only a golden build"
     assert before.count(told) == 1
     assert "not judged here" not in before
 
