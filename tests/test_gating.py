@@ -538,6 +538,9 @@ def test_it_opens_only_when_all_was_judged_that_must_be() -> None:
     passed = [Evidence("benchmarks", Verdict.PASS, (in_words("40 figures are as expected"),))]
     assert decide([*passed, *coverage_evidence([judged])]).status == OPEN
     assert decide([*passed, *coverage_evidence([judged, lost])]).status == UNJUDGED
+    partly = dataclasses.replace(judged, by="its references; the golden build of 2026-11-28")
+    (all_judged,) = coverage_evidence([judged, partly])
+    assert all_judged.sentence.endswith("by its references and the golden build of 2026-11-28")
     found = decide([*passed, *coverage_evidence([judged, lost, late])])
     assert found.because == (
         "what must be judged: ImbMpi1Check with mpich: left out; give it 30m",

@@ -374,7 +374,8 @@ def coverage_evidence(items: Sequence[Requirement]) -> list[Evidence]:
     part = "what must be judged"
     left = [item for item in items if not item.judged]
     if items and not left:
-        by = list(dict.fromkeys(item.by for item in items))
+        # What only in part has references rests on them and on more.
+        by = list(dict.fromkeys(one for item in items for one in item.by.split("; ")))
         return [Evidence(part, Verdict.PASS, (ALL_JUDGED(cases=len(items), by=by),))]
     unknown = bool(left) and all(item.unknown for item in left)
     words = NOTHING_TO_COMPARE if unknown else NOT_JUDGED
