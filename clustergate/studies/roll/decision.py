@@ -80,10 +80,7 @@ def _slow_node(
     state: State, node: str, hardware: str, values: Mapping[str, float], at: float, *, virtual: bool
 ) -> dict[str, str]:
     """Return what of a node is behind its like, or its own past, in the words of a few letters."""
-    past: dict[str, dict[str, list[float]]] = {}
-    for name, of_node in state.levels_of_kind(node, hardware, at).items():
-        for key, value in (item for one in of_node for item in one.items()):
-            past.setdefault(name, {}).setdefault(key, []).append(MEASURES[key].level(value))
+    past = state.levels_of_kind(node, hardware, at)
     return {
         one.measure.key: _short(one.measure.key, one.by)
         for one in behind(values, node, past, virtual=virtual)

@@ -14,6 +14,7 @@ from typing import Any
 
 from clustergate.stats.sequential import DAY_S, Evidence
 from clustergate.studies.roll.ledger import Event, Ledger
+from clustergate.studies.screen.measures import MEASURES
 
 ALONE, PAIR = KINDS = ("alone", "pair")
 """Of what a look is: of a node by itself, of a node with a partner."""
@@ -23,7 +24,7 @@ USUAL = 0.02
 # Looks of others that tell how many are slow now, and the fewest that do.
 _RECENT, _FEWEST = 100, 20
 _SOUND_AGAIN = 3
-_VALUES = 3
+_LOOKS = 3
 _FRESH_S = 7 * DAY_S
 
 
@@ -31,7 +32,7 @@ _FRESH_S = 7 * DAY_S
 class Node:
     """A node: its latest looks of each kind, and the evidence against it.
 
-    ``values`` are those of the last looks alone, with their times; ``counted_at`` is when a look
+    ``levels`` are those of the last looks alone, with their times; ``counted_at`` is when a look
     last counted, ``accused`` the accusation that stands.
     """
 
@@ -40,7 +41,7 @@ class Node:
     counted_at: dict[str, float] = field(default_factory=dict)
     evidence: dict[str, Evidence] = field(default_factory=dict)
     slow: dict[str, str] = field(default_factory=dict)
-    values: list[tuple[float, Mapping[str, float]]] = field(default_factory=list)
+    levels: list[tuple[float, Mapping[str, float]]] = field(default_factory=list)
     hardware: str = ""
     accused: str = ""
     good_in_a_row: int = 0
@@ -191,7 +192,12 @@ class State:
             node.looked_at[kind] = at
             node.met.update({other: at for other in nodes if other != name})
             if kind == ALONE and event["values"]:
-                node.values = [*node.values, (at, event["values"])][-_VALUES:]
+                levels = {
+                    key: MEASURES[key].level(value)
+                    for key, value in event["values"].items()
+                    if key in MEASURES
+                }
+                node.levels = [*node.levels, (at, levels)][-_LOOKS:]
                 node.hardware = event.get("hardware", node.hardware)
             counts = name in event["counts"]
             if not slow:
@@ -243,22 +249,30 @@ class State:
             if node.accused and node.good_in_a_row >= _SOUND_AGAIN
         ]
 
-    def levels_of_kind(self, node: str, hardware: str, at: float) -> dict[str, list[Any]]:
-        """Return the values of the last looks at nodes with this hardware, within a week."""
-        return {
-            name: [values for seen, values in one.values if at - _FRESH_S <= seen <= at]
-            for name, one in self.nodes.items()
-            if one.hardware == hardware and (not one.accused or name == node)
-        }
+    def levels_of_kind(
+        self, node: str, hardware: str, at: float
+    ) -> dict[str, dict[str, list[float]]]:
+        """Return the levels of the last looks at nodes with this hardware, within a week."""
+        levels: dict[str, dict[str, list[float]]] = {}
+        for name, one in self.nodes.items():
+            if one.hardware != hardware or (one.accused and name != node):
+                continue
+            of_node = levels[name] = {}
+            for seen, of_look in one.levels:
+                if at - _FRESH_S <= seen <= at:
+                    for key, level in of_look.items():
+                        of_node.setdefault(key, []).append(level)
+        return levels
 
-    def pair_values(self, pair: tuple[str, ...], distance: str, at: float) -> list[Any]:
+    def pair_values(self, nodes: tuple[str, ...], distance: str, at: float) -> list[Any]:
         """Return the values of other pairs that are as far from each other, within a week."""
+        pair = min(nodes), max(nodes)
         return [
             values
             for key, (seen, far, values) in self.pairs.items()
-            if set(key) != set(pair)
+            if at - _FRESH_S <= seen <= at
+            and key != pair
             and far == distance
-            and at - _FRESH_S <= seen <= at
             and not any(self.of(one).accused for one in key)
         ]
 
