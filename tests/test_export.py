@@ -288,6 +288,24 @@ def test_documents_that_were_refused_are_no_success(stored, capsys, answered, sa
     assert (said or "took 4 figures") in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("answered", "said"),
+    [
+        ("{}", ""),
+        ('{"partialSuccess": {"errorMessage": "use another label"}}', ""),
+        (
+            '{"partialSuccess": {"rejectedDataPoints": "3", "errorMessage": "too old"}}',
+            "3 points refused: too old",
+        ),
+    ],
+)
+def test_a_collector_that_takes_a_part_is_no_success(stored, capsys, answered, said):
+    with serving(says(200, answered)) as url:
+        words = ["export", RUN, "--format", "otlp", "--push", f"{url}/v1/metrics"]
+        assert cli.main(words) == (2 if said else 0)
+    assert (said or "took 4 figures") in capsys.readouterr().err
+
+
 def test_a_server_that_is_late_or_hangs_up_is_named(stored, capsys, monkeypatch):
     monkeypatch.setattr("clustergate.core.web._WAITS_S", 0.2)
     with serving(lambda to, _: time.sleep(1.0)) as url:

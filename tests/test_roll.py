@@ -313,6 +313,16 @@ def test_what_was_seen_within_the_time_is_left_alone() -> None:
     assert next_jobs(state, NODES, NODES, Bounds(), later)
 
 
+def test_a_look_by_a_clock_that_was_ahead_keeps_no_node_from_the_next() -> None:
+    state = State()
+    for at, _, state in rolled(1, {}):  # noqa: B007
+        pass
+    before = START - 2 * DAY_S
+    assert {
+        n for job in next_jobs(state, NODES, NODES, Bounds(share=1.0), before) for n in job.nodes
+    }
+
+
 def test_a_suspect_comes_first_and_soon_with_a_partner_that_was_good() -> None:
     state = State()
     for at, _, state in rolled(4, {"n03": {"pingpong_bandwidth_mb_s": 0.5}}, since=3):  # noqa: B007

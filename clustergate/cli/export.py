@@ -260,8 +260,9 @@ def _send(content: bytes, url: str, kind: str) -> None:
     method = "PUT" if "/metrics/job/" in url else "POST"
     with _taken(url):
         said = web.send(url, content, {"Content-Type": kind}, method)
-    if kind == _TYPES["bulk"] and (failed := _refused_of(said)):
-        raise ClustergateError(EXPORT_REFUSED(url=url, why=failed))
+    refused = _refused_of(said) if kind == _TYPES["bulk"] else _partly_refused(said)
+    if refused:
+        raise ClustergateError(EXPORT_REFUSED(url=url, why=refused))
 
 
 @contextlib.contextmanager
@@ -317,6 +318,20 @@ def _refused_of(said: bytes) -> str:
         return ""
     why = (failed[0].get("error") or {}).get("reason", "no reason given")
     return f"{len(failed)} of {counted(len(of_each), 'document')} refused: {why}"
+
+
+def _partly_refused(said: bytes) -> str:
+    """Return what a collector of OpenTelemetry left out, by its own words; empty for nothing.
+
+    Of the protocol: OTLP 1.0, "Partial Success". The answers of other servers have no such part.
+    """
+    try:
+        part = json.loads(said)["partialSuccess"]
+        points = int(part.get("rejectedDataPoints", 0))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    why = part.get("errorMessage") or "no reason given"
+    return f"{counted(points, 'point')} refused: {why}" if points else ""
 
 
 _OF_ONE = ("openmetrics", "otlp", "markdown")

@@ -79,7 +79,9 @@ def _late_s(state: State, node: str, bounds: Bounds, now: float) -> float:
     every_s = min(bounds.apart_s, bounds.every_s) if of.slow else bounds.every_s
     # What was lost again and again tells of the job more than of the node.
     every_s *= 1 + min(of.lost, 5)
-    return now - max(of.looked_at.values(), default=0.0) - every_s
+    # A look by a clock that was ahead would keep it from being looked at until then.
+    looked_at = max((at for at in of.looked_at.values() if at <= now), default=0.0)
+    return now - looked_at - every_s
 
 
 def _by_urgency(state: State, nodes: Iterable[str]) -> list[str]:
