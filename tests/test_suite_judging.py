@@ -67,6 +67,17 @@ def figure(run, test="test3"):
     return case.figures[0]
 
 
+def test_sessions_of_one_day_ask_for_more_days_not_for_a_golden_build() -> None:
+    slower = sessions(8, slow_on(7, by=1.12, test=0), tests=1)
+    of_a_day = [
+        dataclasses.replace(one, started=START + datetime.timedelta(hours=hour), ended=None)
+        for hour, one in zip(range(8, 0, -1), slower, strict=True)
+    ]
+    said = figure(judged(of_a_day, Settings()), "test0").judgement.sentence
+    assert "sessions of 1 day do not show how much such figures vary; run the suite on" in said
+    assert "golden" not in said
+
+
 def slow_on(*days, by=1.1, test=3):
     return lambda day, which: by if day in days and which == test else 1.0
 

@@ -55,7 +55,7 @@ from clustergate.judge.history.series import CaseKey, Series, collect, key_of
 from clustergate.judge.history.stored_runs import PastRun
 from clustergate.judge.judging import NO_REFERENCE
 from clustergate.judge.kinds import FigureId
-from clustergate.judge.rules import CHANGE_CREPT
+from clustergate.judge.rules import BASELINE_UNKNOWN, CHANGE_CREPT
 from clustergate.judge.runs import kind_in
 from clustergate.judge.slow_nodes import slow_beside
 from clustergate.suites import records
@@ -88,6 +88,13 @@ SUITE_CREPT = Words(
     "{by:percent} slower than in the first sessions, since {since}, usually within {usual:percent}",
     remedy="find out why; if it is to stay so, judge by later sessions alone: --since DAY",
 )
+SUITE_DAYS = Words(
+    "suite.days",
+    "sessions of {days:day|days} do not show how much such figures vary",
+    remedy="run the suite on more days",
+)
+_OF_SUITES = {CHANGE_CREPT.code: SUITE_CREPT.code, BASELINE_UNKNOWN.code: SUITE_DAYS.code}
+"""What is said of a baseline, in the words for sessions; the facts are the same."""
 SUITE_BETTER = Words(
     "suite.better",
     "{times:.3g} times better than its sessions before",
@@ -634,8 +641,8 @@ def _reworded(case: Case, earlier: Mapping[str, Sequence[float]]) -> Case:
         scatters = len(known) >= RULE.fewest_runs
         verdict, reasons = judgement.verdict, list(judgement.reasons)
         for place, why in enumerate(judgement.reasons):
-            if why.code == CHANGE_CREPT.code:
-                reasons[place] = Reason(SUITE_CREPT.code, why.facts)
+            if why.code in _OF_SUITES:
+                reasons[place] = Reason(_OF_SUITES[why.code], why.facts)
             elif why.code in _OUTDONE:
                 times = float(str(why.facts.get("times") or why.facts["ratio"]))
                 reasons[place] = SUITE_BETTER(times=max(times, 1 / times))
