@@ -28,6 +28,18 @@ SOUND = {"fma_peak_gflops": 1000.0, "triad_gb_s": 200.0}
 PINGPONG = {"pingpong_latency_us": 1.5, "pingpong_bandwidth_mb_s": 12_000.0}
 
 
+@pytest.mark.parametrize("more", ['"kind": "alone"', '"kind": "alone", "nodes": 7'])
+def test_an_event_that_lacks_what_it_should_have_is_named_by_its_line(
+    tmp_path: Path, more: str
+) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.append({"event": "begun", "at": 1.0, "ledger": "abc"})
+    with ledger.path.open("a") as file:
+        file.write(f'cut o\n{{"event": "look", "at": 2, {more}}}\n')
+    with pytest.raises(StoreError, match="jsonl:3 is no event"):
+        Book(Ledger(tmp_path))
+
+
 # --- evidence -------------------------------------------------------------------------------------
 
 

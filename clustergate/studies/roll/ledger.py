@@ -43,6 +43,7 @@ class Ledger:
         self.path = folder / LEDGER
         self.torn: Reason | None = None
         self._read_bytes = self._read_lines = 0
+        self._lines: list[int] = []
 
     def read_new(self) -> tuple[list[Event], bool]:
         """Return the events since the last call, and whether they are all that there are.
@@ -63,6 +64,7 @@ class Ledger:
             raise unwritable(self.path, error) from None
         *lines, rest = content.split(b"\n")
         events = []
+        self._lines = []
         for number, line in enumerate(lines, start=self._read_lines + 1):
             try:
                 event = parse_json(line.decode())
@@ -73,11 +75,16 @@ class Ledger:
             if not _is_event(event):
                 raise StoreError(DAMAGED(path=self.path, line=number))
             events.append(event)
+            self._lines.append(number)
         self._read_bytes += len(content) - len(rest)
         self._read_lines += len(lines)
         if rest:
             self.torn = TORN(path=self.path, line=self._read_lines + 1)
         return events, from_start
+
+    def damaged(self, place: int) -> StoreError:
+        """Return what to raise of an event that was read last, by its place among them."""
+        return StoreError(DAMAGED(path=self.path, line=self._lines[place]))
 
     def append(self, *events: Event) -> None:
         """Append events as one: all of them are on the disk, or none.

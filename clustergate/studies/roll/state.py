@@ -290,8 +290,11 @@ class Book:
         events, from_start = self.ledger.read_new()
         if from_start:
             self.state = State()
-        for event in events:
-            self.state.apply(event)
+        for place, event in enumerate(events):
+            try:
+                self.state.apply(event)
+            except (KeyError, TypeError, AttributeError, ValueError):
+                raise self.ledger.damaged(place) from None
 
     def note(self, *events: Event) -> None:
         """Append events, all or none of them; raises StoreError where that cannot be."""
