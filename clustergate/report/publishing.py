@@ -94,7 +94,9 @@ def write_explanations(folder: Path) -> None:
         store.make_folder(folder)
         try:
             # Rendering takes longer than all else that a small run writes.
-            if not shared.is_file() or not page.explains_as_now(name, shared.read_text("utf-8", "replace")):
+            if not shared.is_file() or not page.explains_as_now(
+                name, shared.read_text("utf-8", "replace")
+            ):
                 store.write_text(shared, page.explanation(name))
             os.link(shared, own)
         except FileExistsError:
