@@ -78,6 +78,20 @@ def test_sessions_of_one_day_ask_for_more_days_not_for_a_golden_build() -> None:
     assert "golden" not in said
 
 
+@pytest.mark.parametrize(("count", "status"), [(8, 2), (9, 2), (10, 1), (12, 1)])
+def test_what_stays_slow_on_the_first_day_is_told_until_it_is_a_regression(count, status):
+    """What was beyond its bound is no standard of the next, though one day tells no scatter."""
+    of_a_day = [
+        dataclasses.replace(one, started=START + datetime.timedelta(hours=hour), ended=None)
+        for hour, one in zip(
+            range(count, 0, -1),
+            sessions(count, slow_on(*range(7, count), by=8, test=0), tests=3),
+            strict=True,
+        )
+    ]
+    assert status_of(judged(of_a_day, Settings())) == status
+
+
 def slow_on(*days, by=1.1, test=3):
     return lambda day, which: by if day in days and which == test else 1.0
 

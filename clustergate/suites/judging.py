@@ -51,9 +51,9 @@ from clustergate.judge.history.node_states import (
     describe_changes,
     states_by_digest,
 )
-from clustergate.judge.history.series import CaseKey, Series, collect, key_of
+from clustergate.judge.history.series import CaseKey, Point, Series, collect, key_of
 from clustergate.judge.history.stored_runs import PastRun
-from clustergate.judge.judging import NO_REFERENCE
+from clustergate.judge.judging import NO_REFERENCE, tolerated_bound
 from clustergate.judge.kinds import FigureId
 from clustergate.judge.rules import BASELINE_UNKNOWN, CHANGE_CREPT
 from clustergate.judge.runs import kind_in
@@ -70,6 +70,8 @@ _OUTDONE = {
     words.code for words in (REFERENCE_OUTGROWN, REFERENCE_BITS, SLIPPED_POINT, SLIPPED_PREFIX)
 }
 """What is said of a typed reference, or one that was reviewed; sessions are neither."""
+_LEAST = 0.05
+"""Of a logarithm: no bound is nearer to a reference."""
 NEWEST, OLDEST = 1 + TIMES + RULE.most_runs, 10
 """So many sessions are read: the judged one, those that confirm, a baseline; and a first one."""
 
@@ -612,6 +614,8 @@ def _references(
     ]
     slow = judged_runs(earlier, exclusive).no_standard
     standards = [_without(one, slow.get((one.case, one.name), ())) for one in earlier]
+    slow = _beyond_bounds(standards, exclusive)
+    standards = [_without(one, slow.get((one.case, one.name), ())) for one in standards]
     references = measured_references(standards, exclusive, RULE)
     every = sorted({(p.started, p.run_id) for one in earlier for p in one.points})
     if len(every) < OLDEST + RULE.most_runs:
@@ -623,6 +627,49 @@ def _references(
         key: dataclasses.replace(one, anchor=Anchor(known)) if (known := first.get(key)) else one
         for key, one in references.items()
     }
+
+
+def _beyond_bounds(
+    series: Sequence[Series], exclusive: Collection[str]
+) -> dict[tuple[CaseKey, str], set[str]]:
+    """Return the sessions in which a figure was beyond its bound while one day was known of it.
+
+    From the second day on the judge of sets tells what was slow; until then bounds alone do, in
+    those sessions as in the newest one.
+    """
+    slow: dict[tuple[CaseKey, str], set[str]] = {}
+    of_run: dict[str, list[tuple[Series, Point]]] = {}
+    pairs = [(one, point) for one in series for point in one.points if point.counts]
+    for one, point in sorted(pairs, key=lambda pair: (pair[1].started, pair[1].run_id)):
+        of_run.setdefault(point.run_id, []).append((one, point))
+    standard: dict[tuple[CaseKey, str], list[Point]] = {}
+    for run, measured in of_run.items():
+        suspected = {
+            (one.case, one.name): (one, point)
+            for one, point in measured
+            if _is_worst_of_a_day(one, point, standard.get((one.case, one.name), ()))
+        }
+        before = [
+            dataclasses.replace(one, points=tuple(standard[key]))
+            for key, (one, _) in suspected.items()
+        ]
+        references = measured_references(before, exclusive, RULE, compared=len(series))
+        for one, point in measured:
+            key = (one.case, one.name)
+            bound = tolerated_bound(references[key], one.better) if key in references else None
+            if bound is not None and one.better.worse_by(point.estimate.value, bound) > 0:
+                slow.setdefault(key, set()).add(run)
+            else:
+                standard.setdefault(key, []).append(point)
+    return slow
+
+
+def _is_worst_of_a_day(one: Series, point: Point, before: Sequence[Point]) -> bool:
+    values = [each.estimate.value for each in (point, *before)]
+    if len(before) < RULE.fewest_runs or one.better is Better.NEITHER or min(values) <= 0:
+        return False
+    is_worst = all(one.better.worse_by(values[0], value) > _LEAST for value in values[1:])
+    return is_worst and len({each.started.date() for each in before}) == 1
 
 
 def _without(one: Series, runs: Collection[str]) -> Series:

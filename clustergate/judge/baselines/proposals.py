@@ -203,15 +203,16 @@ def make_baseline(
 
 
 def measured_references(
-    series: Sequence[Series], exclusive: Collection[str], rule: Rule
+    series: Sequence[Series], exclusive: Collection[str], rule: Rule, *, compared: int = 0
 ) -> dict[tuple[CaseKey, str], Reference]:
     """Return a reference of each figure with runs enough, by its case and name, with these runs.
 
     Its jobs may have had any nodes of their partition: somebody's suite takes those that it gets.
-    ``exclusive`` are the partitions where a job has its nodes for itself.
+    ``exclusive`` are the partitions where a job has its nodes for itself, and so many figures at
+    least are ``compared`` with theirs.
     """
     references = {}
-    for case, made, is_exclusive in _by_case(series, exclusive, rule):
+    for case, made, is_exclusive in _by_case(series, exclusive, rule, compared):
         for c in _with_tolerances(case, made, Baseline(), exclusive=is_exclusive):
             value, lower, upper, unit = c.entry
             days = c.runs.days
@@ -231,7 +232,7 @@ def measured_runs(
 
 
 def _by_case(
-    series: Sequence[Series], exclusive: Collection[str], rule: Rule
+    series: Sequence[Series], exclusive: Collection[str], rule: Rule, compared: int = 0
 ) -> Iterator[tuple[CaseKey, list[_Candidate], bool]]:
     """Yield cases with their figures that have runs enough, and whether nodes are exclusive."""
     together: dict[tuple[str, str], dict[CaseKey, list[_Usable]]] = {}
@@ -243,7 +244,7 @@ def _by_case(
             cases.setdefault(one.case, []).append((one, points))
     for (partition, _), by_case in together.items():
         is_exclusive = partition in exclusive
-        compared_figures = sum(map(len, by_case.values()))
+        compared_figures = max(compared, sum(map(len, by_case.values())))
         for case, some in _without_bad_days(by_case, Baseline(), exclusive=is_exclusive).items():
             made = [_candidate(*one, compared_figures, None) for one in some if one[1]]
             yield case, made, is_exclusive
