@@ -352,7 +352,7 @@ OF_SETUP = re.compile(r"setting up the Python environment|\[ *\d+ s\] .*: downlo
 def masked(line: str) -> str:
     """Return a line without its figures and their plurals, its rules, the widths of its columns."""
     line = CELL.sub("N", re.sub(r"[\s─]+", " ", FIGURE.sub("N", line)).strip())
-    return re.sub(r"\bN (run|time)s\b", r"N \1", re.sub(r"\bN min N s\b", "N s", line))
+    return re.sub(r"\bN (round|run|time)s\b", r"N \1", re.sub(r"\bN min N s\b", "N s", line))
 
 
 def unlike(sample: str, printed: str) -> list[str]:
@@ -390,6 +390,7 @@ def unlike(sample: str, printed: str) -> list[str]:
         ("…\nwrote …/local.yaml", "wrote /home/local.yaml", True),
         ("of DGEMM  %  83.07  > 100*", "of DGEMM  %  > 100*  6.1*", True),
         ("1 of 1 benchmarks ran in 54 s,", "1 of 1 benchmarks ran in 1 min 7 s,", True),
+        ("1 node   28 rounds in 18 s", "1 node   1 round in 24 s", True),
         ("HPL   Gflop/s   12.7", "HPL  GFLOPS  12.7", False),
         ("a sentence that is gone", "another sentence", False),
         (" ! invalid: it", " ! invalid: that\n ! 2 more on the page", True),
