@@ -408,14 +408,14 @@ def _look(one: Figure | Group, nodes: tuple[str, ...]) -> Look:
 
 def _worse_by(one: Figure | Group) -> float | None:
     """Return by what fraction of its reference something is worse, None where that is unknown."""
-    if isinstance(one, Group):
-        return None if one.worse_by is None else math.expm1(one.worse_by)
     for why in one.judgement.reasons:
-        if isinstance(ratio := why.facts.get("ratio"), float):
+        if isinstance(one, Figure) and isinstance(ratio := why.facts.get("ratio"), float):
             return 1.0 - ratio if one.better is Better.HIGHER else ratio - 1.0
         for fact in ("worse_by", "by"):
             if isinstance(by := why.facts.get(fact), float):
                 return by
+    if isinstance(one, Group):
+        return None if one.worse_by is None else math.expm1(one.worse_by)
     times = [why.facts.get("times") for why in one.judgement.reasons]
     return next((each - 1.0 for each in times if isinstance(each, float)), None)
 

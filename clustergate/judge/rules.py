@@ -229,7 +229,8 @@ def became_slower(run: Comparison, place: int) -> Judgement | None:
         if place in change.hypothesis.places:
             if is_of_figures(change):
                 return Judgement(Verdict.REGRESSION, (how_slow(run, change),))
-            part = FIGURE_PART(name=change.hypothesis.name, by=math.expm1(change.by))
+            better = [run.figures[x].better for x in change.hypothesis.places]
+            part = FIGURE_PART(name=change.hypothesis.name, by=slower_by(change, better)[0])
             return Judgement(Verdict.INCONCLUSIVE, (part,))
     return None
 
