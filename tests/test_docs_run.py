@@ -164,7 +164,6 @@ ELSEWHERE = {
     r"screen --nodes|check .*--nodes": "of a cluster with a hundred nodes",
     r"node$": "tests/test_node.py runs it",
     r"check --trial$": "tests/test_trials.py has runs with its mark",
-    r"roll ": "weeks of a cluster: tests/test_roll_cluster.py rolls a virtual one",
     r"screen --site alpha$": "twenty minutes; the same words with a budget are run",
     r"check( --mode maintenance --stack mpich)?$": "the whole: half an hour, and as `make check`",
     r"check --check TokenRingCheck": "tests/test_added_benchmark.py installs and runs it",
