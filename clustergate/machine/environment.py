@@ -152,7 +152,7 @@ SRUN_INPUT = tuple(
     )
 )
 # By these Slurm's programs find their controller and are let in.
-REACHING_SLURM = ("SLURM_CONF*", "SLURM_JWT", "SLURM_SACK*", "SLURM_TIME_FORMAT")
+_REACHING_SLURM = ("SLURM_CONF*", "SLURM_JWT", "SLURM_SACK*", "SLURM_TIME_FORMAT")
 # What a call of ReFrame does without, beside what jobs do.
 _AT_SUBMISSION: Mapping[str, str] = {
     "RFM_*": "make ReFrame run otherwise than the suite asks",
@@ -254,6 +254,11 @@ def clean_environment(inherited: Mapping[str, str]) -> CleanEnvironment:
     return CleanEnvironment({**remaining, **LOCALE}, removed)
 
 
+def reaches_slurm(name: str) -> bool:
+    """Tell whether Slurm's programs find their controller by a variable, or are let in by it."""
+    return any(fnmatchcase(name, pattern) for pattern in _REACHING_SLURM)
+
+
 def clean_call(
     inherited: Mapping[str, str], own: Mapping[str, str], overriding: Collection[str]
 ) -> dict[str, str]:
@@ -270,7 +275,7 @@ def clean_call(
         if name.startswith("RFM_"):
             return not any(fnmatchcase(name, pattern) for pattern in _PASSED_ON)
         if name.startswith("SLURM_") and not allocated:
-            return not any(fnmatchcase(name, pattern) for pattern in REACHING_SLURM)
+            return not reaches_slurm(name)
         return name in SRUN_INPUT or name.startswith("SRUN_")
 
     removed = {

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from fnmatch import fnmatchcase
 
 from clustergate.launch.hostfiles import fold
-from clustergate.machine.environment import REACHING_SLURM
+from clustergate.machine.environment import reaches_slurm
 from clustergate.sites.schedulers.scheduler import NodeState, PinnedJob, QueuedJob, answer
 from clustergate.sites.schedulers.slurm.commands import NO_ANSWER, answer_of_slurm
 
@@ -38,8 +37,7 @@ def submit(
     env = {
         name: value
         for name, value in os.environ.items()
-        if name not in overriding
-        and (not name.startswith("SLURM_") or any(fnmatchcase(name, of) for of in REACHING_SLURM))
+        if name not in overriding and (not name.startswith("SLURM_") or reaches_slurm(name))
     }
     said = answer(["sbatch", *options, *own, str(job.script)], NO_ANSWER, env=env)
     return said.strip().partition(";")[0]
