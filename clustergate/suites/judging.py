@@ -37,7 +37,12 @@ from clustergate.core.notation import counted
 from clustergate.core.reasons import Reason, Words
 from clustergate.judge import assembly, confirmation
 from clustergate.judge.assembly import Beside, Outcome, assemble
-from clustergate.judge.baselines.proposals import Rule, measured_references, measured_runs
+from clustergate.judge.baselines.proposals import (
+    LEAST_TOLERANCE,
+    Rule,
+    measured_references,
+    measured_runs,
+)
 from clustergate.judge.confirmation import SESSIONS_LEFT, TIMES, Launched
 from clustergate.judge.disproof import (
     REFERENCE_BITS,
@@ -70,8 +75,6 @@ _OUTDONE = {
     words.code for words in (REFERENCE_OUTGROWN, REFERENCE_BITS, SLIPPED_POINT, SLIPPED_PREFIX)
 }
 """What is said of a typed reference, or one that was reviewed; sessions are neither."""
-_LEAST = 0.05
-"""Of a logarithm: no bound is nearer to a reference."""
 NEWEST, OLDEST = 1 + TIMES + RULE.most_runs, 10
 """So many sessions are read: the judged one, those that confirm, a baseline; and a first one."""
 
@@ -612,10 +615,8 @@ def _references(
         dataclasses.replace(one, points=tuple(p for p in one.points if p.run_id != judged))
         for one in over
     ]
-    slow = judged_runs(earlier, exclusive).no_standard
-    standards = [_without(one, slow.get((one.case, one.name), ())) for one in earlier]
-    slow = _beyond_bounds(standards, exclusive)
-    standards = [_without(one, slow.get((one.case, one.name), ())) for one in standards]
+    standards = _without_slow(earlier, judged_runs(earlier, exclusive).no_standard)
+    standards = _without_slow(standards, _beyond_bounds(standards, exclusive))
     references = measured_references(standards, exclusive, RULE)
     every = sorted({(p.started, p.run_id) for one in earlier for p in one.points})
     if len(every) < OLDEST + RULE.most_runs:
@@ -644,14 +645,10 @@ def _beyond_bounds(
         of_run.setdefault(point.run_id, []).append((one, point))
     standard: dict[tuple[CaseKey, str], list[Point]] = {}
     for run, measured in of_run.items():
-        suspected = {
-            (one.case, one.name): (one, point)
-            for one, point in measured
-            if _is_worst_of_a_day(one, point, standard.get((one.case, one.name), ()))
-        }
         before = [
-            dataclasses.replace(one, points=tuple(standard[key]))
-            for key, (one, _) in suspected.items()
+            dataclasses.replace(one, points=tuple(known))
+            for one, point in measured
+            if _is_worst_of_a_day(one, point, known := standard.get((one.case, one.name), []))
         ]
         references = measured_references(before, exclusive, RULE, compared=len(series))
         for one, point in measured:
@@ -668,8 +665,14 @@ def _is_worst_of_a_day(one: Series, point: Point, before: Sequence[Point]) -> bo
     values = [each.estimate.value for each in (point, *before)]
     if len(before) < RULE.fewest_runs or one.better is Better.NEITHER or min(values) <= 0:
         return False
-    is_worst = all(one.better.worse_by(values[0], value) > _LEAST for value in values[1:])
+    is_worst = all(one.better.worse_by(values[0], value) > LEAST_TOLERANCE for value in values[1:])
     return is_worst and len({each.started.date() for each in before}) == 1
+
+
+def _without_slow(
+    series: Iterable[Series], slow: Mapping[tuple[CaseKey, str], Collection[str]]
+) -> list[Series]:
+    return [_without(one, slow.get((one.case, one.name), ())) for one in series]
 
 
 def _without(one: Series, runs: Collection[str]) -> Series:

@@ -56,8 +56,8 @@ from clustergate.stats.slow_share import FEWEST_LAUNCHES, slow_launches
 
 _DIGITS = 5
 _MOST_OF_IT = 0.8
-# No figure is called worse for less than that, however well it is known.
-_TOLERATED = math.log(1.05)
+LEAST_TOLERANCE = math.log(1.05)
+"""A logarithm: no figure is called worse for less than that, however well it is known."""
 
 
 @dataclass(frozen=True)
@@ -529,7 +529,7 @@ def _with_tolerances(
         above = usual(c.runs, c.value, c.series.better)
         seen = widest_between(FALSE_ALARM / max(compared, 1), c.series.figure.kind)
         by = above + min(own, max(_like_others(c.runs, compared), seen - above))
-        c.tolerance = max(math.expm1(max(by, _TOLERATED)), c.tolerance)
+        c.tolerance = max(math.expm1(max(by, LEAST_TOLERANCE)), c.tolerance)
         # As it is written: what is rounded up to it is refused when it is read.
         if _up(c.tolerance) < PERCENT:
             yield c
@@ -702,7 +702,7 @@ def _worse(c: _Candidate, before: Reference, moved: float) -> str:
     tolerated = abs(math.log1p(before.side(c.series.better) or 0.0))
     was = f"{before.value:g} {before.unit}"
     # Two bests differ by little, whatever the runs above them scatter by.
-    if moved > min(tolerated, _TOLERATED):
+    if moved > min(tolerated, LEAST_TOLERANCE):
         return f"{percent(moved)} worse than the reference {was}"
     # Made of runs that were regressions, it would tolerate the next ones. One may be a false alarm.
     levels = [point.estimate.value for point in c.points]
