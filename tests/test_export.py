@@ -211,6 +211,13 @@ def test_a_table_has_the_rows_of_all_runs_named(stored, capsys):
     assert list(stored.glob(".runs.parquet*")) == []
 
 
+def test_a_table_asks_nothing_of_the_time_that_metrics_need(stored, capsys):
+    damaged = {**answer(), "started": "yesterday"}
+    store.write_json(store.run_folder(RUN) / listing.VERDICTS, damaged)
+    rows = csv.DictReader(io.StringIO(printed(capsys, RUN, "--format", "csv")))
+    assert {row["started"] for row in rows} == {"yesterday"}
+
+
 def test_nodes_are_exported_from_ledgers_and_screenings(stored, capsys):
     assert "no nodes in" in printed(capsys, "--nodes", status=1)
     Ledger(roll_folder("alpha")).append(*LEDGER)

@@ -55,18 +55,18 @@ Answer = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Exported:
-    """What is exported: ``rows`` of ``columns``, which ``keys`` tell apart, and ``gauges``.
+    """What is exported: ``rows`` of ``columns``, which ``keys`` tell apart, or ``gauges``.
 
-    ``time`` is the column of a row's time, ``at_s`` when the gauges hold, ``answers`` are those of
-    runs; ``counted`` names the rows.
+    ``time`` is the column of a row's time, ``at_s`` when the gauges hold: both are asked for by
+    some forms alone. ``answers`` are those of runs; ``counted`` names the rows.
     """
 
     rows: Sequence[export.Row]
     columns: Columns
     keys: Sequence[str]
     time: str
-    gauges: Sequence[export.Gauge]
-    at_s: float
+    gauges: Callable[[], Sequence[export.Gauge]]
+    at_s: Callable[[], float]
     counted: str
     answers: Sequence[Answer] = ()
 
@@ -164,8 +164,8 @@ def _of_runs(arguments: argparse.Namespace) -> Exported:
         _COLUMNS,
         ("run", "partition", "stack", "check", "layout", "figure"),
         "started",
-        export.gauges_of(answers[0]),
-        export.began_s(answers[0]),
+        lambda: export.gauges_of(answers[0]),
+        lambda: export.began_s(answers[0]),
         "figure",
         answers,
     )
@@ -185,8 +185,8 @@ def _of_nodes(arguments: argparse.Namespace) -> Exported:
         _NODE_COLUMNS,
         ("system", "source", "node", "looked_at"),
         "looked_at",
-        node_states.gauges_of_nodes(states),
-        max((one.looked_at for one in states), default=0.0),
+        lambda: node_states.gauges_of_nodes(states),
+        lambda: max((one.looked_at for one in states), default=0.0),
         "node",
     )
 
@@ -216,12 +216,12 @@ def _screened(name: str) -> list[NodeState]:
 
 
 def _openmetrics(said: Exported, _: str) -> Iterator[bytes]:
-    yield export.openmetrics(said.gauges).encode()
+    yield export.openmetrics(said.gauges()).encode()
 
 
 def _otlp(said: Exported, _: str) -> Iterator[bytes]:
     run = str(said.answers[0].get("run", "")) if said.answers else ""
-    yield f"{json.dumps(export.otlp(said.gauges, said.at_s, run, version()))}\n".encode()
+    yield f"{json.dumps(export.otlp(said.gauges(), said.at_s(), run, version()))}\n".encode()
 
 
 def _jsonl(said: Exported, _: str) -> Iterator[bytes]:
@@ -297,7 +297,7 @@ def _note_like(marker: str, url: str) -> int | None:
         try:
             notes = [(str(note["body"]), int(note["id"])) for note in said]
         except (ValueError, KeyError, TypeError):
-            raise web.Unsure("its answer is not that of GitLab") from None
+            raise web.Unsure(web.NOT_GITLAB) from None
         for text, number in notes:
             if text.startswith(marker):
                 return number

@@ -19,6 +19,7 @@ GITLAB_TOKEN = "CLUSTERGATE_GITLAB_TOKEN"
 """The variable with a token of the scope api, for issues and comments."""
 _WAITS_S, _READS_S = 20.0, 60.0
 _MOST_BYTES = 16 << 20
+NOT_GITLAB = "its answer is not that of GitLab"
 
 
 WEB_BAD_URL = Words(
@@ -98,4 +99,4 @@ def ask_gitlab(method: str, url: str, content: Mapping[str, Any] | None = None) 
     try:
         return json.loads(said)
     except ValueError:
-        raise Unsure("its answer is not that of GitLab") from None
+        raise Unsure(NOT_GITLAB) from None

@@ -20,7 +20,7 @@ from typing import Any
 
 from clustergate.core.model import BadRequest, ClustergateError, Say
 from clustergate.core.reasons import Words
-from clustergate.core.web import NotTaken, Unsure, ask_gitlab, send
+from clustergate.core.web import NOT_GITLAB, NotTaken, Unsure, ask_gitlab, send
 from clustergate.machine.processes import capture
 from clustergate.sites.schedulers import Scheduler
 from clustergate.studies.roll.state import Accusation, Action, Book, State
@@ -249,7 +249,7 @@ def issue(url: str) -> Doer:
         query = urllib.parse.urlencode({"search": key, "in": "title", "state": "all"})
         listed = ask_gitlab("GET", f"{issues}?{query}")
         if not isinstance(listed, list):
-            raise Unsure("its answer is not that of GitLab")
+            raise Unsure(NOT_GITLAB)
         # A search may find more than what was asked for.
         return next((one for one in listed if key in str(one.get("title"))), None)
 
